@@ -1,0 +1,37 @@
+# Compiler flags. Floating point stays as written: no contraction, no reordering, in every file and every build type.
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+set(outrider_flags -Wall -Wextra -Werror -ffp-contract=off -fno-fast-math -fvisibility=hidden -pthread)
+set(outrider_link_flags -pthread)
+
+if(OUTRIDER_SANITIZE)
+    list(APPEND outrider_flags -fsanitize=${OUTRIDER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    list(APPEND outrider_link_flags -fsanitize=${OUTRIDER_SANITIZE})
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        # The checks that a sanitizer inserts hide from gcc that a variable was set, or that a size fits.
+        list(APPEND outrider_flags -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-format-truncation)
+    endif()
+endif()
+if(OUTRIDER_FUZZ)
+    if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+        message(FATAL_ERROR "OUTRIDER_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang")
+    endif()
+    list(APPEND outrider_flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+         -fno-omit-frame-pointer)
+endif()
+
+add_library(outrider_settings INTERFACE)
+target_compile_definitions(outrider_settings INTERFACE _GNU_SOURCE)
+target_compile_options(outrider_settings INTERFACE ${outrider_flags})
+target_link_options(outrider_settings INTERFACE ${outrider_link_flags})
+target_include_directories(outrider_settings INTERFACE "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src")
