@@ -128,9 +128,9 @@ static void count_row(const uint8_t *bp, const uint8_t *bn, const uint8_t *br, s
     *high = hi;
 }
 
-/* Checks and counts one five-value tensor; adds its exceptional rows to *exceptional. Each row is counted while it is
- * still in the cache from its check. */
-static outrider_status count_trit(inspection *in, const tensor *t, uint64_t *exceptional)
+/* Checks and counts one five-value tensor; adds its split rows to *split. Each row is counted while it is still in the
+ * cache from its check. */
+static outrider_status count_trit(inspection *in, const tensor *t, uint64_t *split)
 {
     inspect_report *r = in->report;
     for (int32_t row = 0; row < t->rows; row++) {
@@ -146,8 +146,9 @@ static outrider_status count_trit(inspection *in, const tensor *t, uint64_t *exc
             continue;
         }
         row_levels l = levels_choose(trtc_f32(t->s_lo, (size_t)row), trtc_f32(t->s_hi, (size_t)row), true, true);
-        if (l.exceptional) {
-            ++*exceptional;
+        r->exceptional_rows += l.exceptional;
+        if (l.split) {
+            ++*split;
             continue;
         }
         if (l.error > r->level_error_max) r->level_error_max = l.error;
@@ -245,11 +246,11 @@ static outrider_status pass(inspection *in)
         if (in->hash) pass_over(in, t->file_offset + t->file_bytes);
         count_record(r, t);
         if (t->kind == TENSOR_TRIT) {
-            uint64_t exceptional = 0;
-            outrider_status s = count_trit(in, t, &exceptional);
+            uint64_t split = 0;
+            outrider_status s = count_trit(in, t, &split);
             if (s) return s;
-            r->exceptional_rows += exceptional;
-            rows += (uint64_t)t->rows + exceptional;
+            r->split_rows += split;
+            rows += (uint64_t)t->rows + split;
             bool more = i + 1 < in->file.n_tensors && joins_previous(in->file.tensors[i + 1].name);
             if (!more) {
                 r->packed_bytes += packed_matrix(rows, (uint64_t)t->cols);
@@ -414,8 +415,8 @@ static bool write_counts(const inspect_report *r, bytes *out)
     return ok && line_bytes(out, "all", r->file_bytes) && bytes_add_text(out, "\nfive-value weights\n") &&
            line_share(out, "zero", r->zeros, five) && line_share(out, "high level", r->high, five) &&
            line_share(out, "high level, of those not zero", r->high, five - r->zeros) && line(out, "rows", r->five_rows, "") &&
-           line(out, "rows of one level", r->one_level_rows, "") &&
-           line(out, "exceptional rows", r->exceptional_rows, r->exceptional_rows ? "split in two when loaded" : "") &&
+           line(out, "rows of one level", r->one_level_rows, "") && line(out, "exceptional rows", r->exceptional_rows, "") &&
+           line(out, "split when loaded", r->split_rows, "") &&
            bytes_add_format(out, "  %-30s%18.3e\n  %-30s%18.3e\n", "error of the levels, largest", r->level_error_max,
                             "error of the levels, mean", r->level_error_mean);
 }
@@ -492,11 +493,11 @@ static json_t *json_header(const inspect_report *r)
 static json_t *json_five(const inspect_report *r)
 {
     uint64_t five = r->parameters[INSPECT_FIVE];
-    return json_pack("{s:I, s:I, s:f, s:I, s:f, s:f, s:I, s:I, s:f, s:f}", "rows", (json_int_t)r->five_rows, "zeros",
+    return json_pack("{s:I, s:I, s:f, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f}", "rows", (json_int_t)r->five_rows, "zeros",
                      (json_int_t)r->zeros, "zero_share", share(r->zeros, five), "high", (json_int_t)r->high, "high_share",
                      share(r->high, five), "high_share_of_nonzero", share(r->high, five - r->zeros), "one_level_rows",
-                     (json_int_t)r->one_level_rows, "exceptional_rows", (json_int_t)r->exceptional_rows, "level_error_max",
-                     r->level_error_max, "level_error_mean", r->level_error_mean);
+                     (json_int_t)r->one_level_rows, "exceptional_rows", (json_int_t)r->exceptional_rows, "split_rows",
+                     (json_int_t)r->split_rows, "level_error_max", r->level_error_max, "level_error_mean", r->level_error_mean);
 }
 
 static json_t *json_memory(const inspect_report *r)

@@ -45,12 +45,13 @@ typedef struct inspect_report {
     uint64_t five_rows;
     uint64_t zeros, high;                     /* of parameters[INSPECT_FIVE]: weights that are 0, and those of the high level */
     uint64_t one_level_rows;                  /* rows without low or without high weights (or with neither): carried exactly */
-    uint64_t exceptional_rows;                /* rows that a loader splits in two (rule 4) */
-    double level_error_max, level_error_mean; /* relative error of the smaller level, over all five-value rows; an exceptional
+    uint64_t exceptional_rows;                /* rows whose smaller level is off by more than LEVELS_MAX_ERROR */
+    uint64_t split_rows;                      /* those of them that a loader splits in two */
+    double level_error_max, level_error_mean; /* relative error of the smaller level, over all five-value rows; a split
                                                  row counts as 0, for it is carried exactly */
 
     /* What a run takes. Weights packed for the kernels: trios of rows in tiles of 6 rows x 256 columns (512 bytes), 8
-     * bytes a row for its scale and two levels, q k v and gate up one below the other, an exceptional row twice. */
+     * bytes a row for its scale and two levels, q k v and gate up one below the other, a split row twice. */
     uint64_t packed_bytes;
     uint64_t int8_bytes;         /* the head with its scales (tied: the embedding too), and an untied embedding's scales */
     uint64_t f32_bytes;          /* norms and biases */
