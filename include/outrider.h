@@ -134,7 +134,9 @@ typedef struct outrider_runtime_info {
 
 OUTRIDER_API void outrider_model_get_runtime(const outrider_model *model, outrider_runtime_info *info);
 
-/* What `outrider inspect` prints of a container: a text table, or JSON. *text is freed with outrider_free. */
+/* What `outrider inspect` prints of a container: a text table, or JSON. *text is freed with outrider_free. When a MANIFEST.json beside the file
+ * disagrees with it the status is OUTRIDER_BAD_FILE, and *text, which shows both sides, is written all the same; after any other failure *text
+ * is NULL. */
 OUTRIDER_API outrider_status outrider_inspect(const char *path, bool json, outrider_progress progress, void *user,
                                               char **text, outrider_error *err);
 

@@ -1,0 +1,235 @@
+/* Opening a model or a pair: kernels, threads, weights of both parts, and the text files beside them while the weights are packed. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+
+enum { DEFAULT_CONTEXT = 4096 };
+
+/* The text files load on a thread of their own while this one packs weights. */
+typedef struct text_loading {
+    outrider_model *model;
+    const char *dir, *chat_template;
+    outrider_error err;
+    outrider_status status;
+} text_loading;
+
+static void *load_text(void *arg)
+{
+    text_loading *t = arg;
+    const double start = clock_seconds();
+    t->status = engine_text_open(t->model, t->dir, t->chat_template, &t->err);
+    t->model->tokenizer_seconds = clock_seconds() - start;
+    return NULL;
+}
+
+typedef struct weights_report {
+    const outrider_model_options *options;
+    const char *what;
+} weights_report;
+
+static void report_weights(void *user, uint64_t done, uint64_t total)
+{
+    const weights_report *r = user;
+    r->options->progress(r->options->progress_user, r->what, done, total);
+}
+
+static outrider_status open_part(outrider_model *m, outrider_part part, const char *path, const outrider_model_options *o,
+                                 outrider_error *err)
+{
+    engine_part *p = &m->parts[part];
+    weights_report report = {o, part == OUTRIDER_DRAFT ? "packing draft" : "packing verifier"};
+    p->path = strdup(path);
+    if (!p->path) return error_memory(err, "a path", strlen(path) + 1);
+    const outrider_status status =
+        weights_open(&p->weights, path, &m->kernels, m->threads, o->progress ? report_weights : NULL, &report, err);
+    p->present = status == OUTRIDER_OK;
+    return status;
+}
+
+/* The context that sessions may have: what was asked for, within what both models were made for. */
+static outrider_status choose_context(outrider_model *m, uint32_t asked, outrider_error *err)
+{
+    uint32_t limit = (uint32_t)m->parts[0].weights.config.max_positions;
+    if (m->parts[1].present && (uint32_t)m->parts[1].weights.config.max_positions < limit)
+        limit = (uint32_t)m->parts[1].weights.config.max_positions;
+    if (asked == 0) asked = limit < DEFAULT_CONTEXT ? limit : DEFAULT_CONTEXT;
+    if (asked > limit)
+        return error_set(err, OUTRIDER_USAGE, "a context of %u tokens was asked for; %s holds at most %u", asked,
+                         m->parts[1].present ? "this pair" : "this model", limit);
+    m->context = asked;
+    return OUTRIDER_OK;
+}
+
+static outrider_status open_pass(outrider_model *m, engine_part *p, outrider_error *err)
+{
+    if (p->weights.config.head_dim > ATTEND_MAX_DIM)
+        return error_set(err, OUTRIDER_BAD_FILE, "%s: head_dim: at most %d is supported, found %d", p->path, ATTEND_MAX_DIM,
+                         p->weights.config.head_dim);
+    return forward_open(&p->pass, &p->weights, &m->kernels, m->threads, PASS_ROWS, OUTRIDER_MAX_ROWS, m->context, err);
+}
+
+/* A draft must speak the verifier's tokens. Its own tokenizer is compared where it has one of its own; the sizes of the
+ * vocabularies may differ by padding rows only. */
+static outrider_status check_pair(outrider_model *m, const char *draft_dir, const char *text_dir, outrider_error *err)
+{
+    const size_t verifier = (size_t)m->parts[0].weights.config.vocab, draft = (size_t)m->parts[1].weights.config.vocab;
+    m->shared_vocab = verifier < draft ? verifier : draft;
+    if (!m->tokenizer) {
+        if (verifier == draft) return OUTRIDER_OK;
+        return error_set(err, OUTRIDER_USAGE, "%s: vocab: expected %zu as in the verifier, found %zu", m->parts[1].path, verifier, draft);
+    }
+    if (draft < tokenizer_size(m->tokenizer))
+        return error_set(err, OUTRIDER_USAGE, "%s: vocab: the verifier's tokenizer has %zu ids, this draft only %zu",
+                         m->parts[1].path, tokenizer_size(m->tokenizer), draft);
+    struct stat ours, theirs;
+    bytes path = {0}, own = {0};
+    if (!bytes_add_format(&path, "%s/tokenizer.json", draft_dir) || !bytes_add_format(&own, "%s/tokenizer.json", text_dir)) {
+        bytes_free(&path);
+        bytes_free(&own);
+        return error_memory(err, "a path", strlen(draft_dir));
+    }
+    outrider_status status = OUTRIDER_OK;
+    const bool other = stat(path.data, &theirs) == 0 &&
+                       (stat(own.data, &ours) != 0 || ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+    if (other) {
+        tokenizer *t;
+        status = tokenizer_open(&t, path.data, err);
+        if (!status) {
+            status = tokenizer_same(m->tokenizer, t, err);
+            tokenizer_close(t);
+        }
+    }
+    bytes_free(&path);
+    bytes_free(&own);
+    return status;
+}
+
+/* Everything after the paths are known. */
+static outrider_status load(outrider_model *m, const model_paths *paths, const model_paths *draft, const outrider_model_options *o,
+                            outrider_error *err)
+{
+    text_loading text = {m, o->tokenizer_dir ? o->tokenizer_dir : paths->dir, o->chat_template, {0}, OUTRIDER_OK};
+    pthread_t thread;
+    const bool with_text = !o->no_tokenizer;
+    if (with_text && pthread_create(&thread, NULL, load_text, &text))
+        return error_set(err, OUTRIDER_FAILURE, "cannot start a thread for the tokenizer");
+    outrider_status status = open_part(m, OUTRIDER_VERIFIER, paths->model, o, err);
+    if (!status && draft) status = open_part(m, OUTRIDER_DRAFT, draft->model, o, err);
+    if (with_text) pthread_join(thread, NULL);
+    if (status) return status;
+    if (text.status) {
+        if (err) *err = text.err;
+        return text.status;
+    }
+    const size_t vocab = (size_t)m->parts[0].weights.config.vocab;
+    m->shared_vocab = vocab;
+    if (m->tokenizer && tokenizer_size(m->tokenizer) > vocab)
+        return error_set(err, OUTRIDER_BAD_FILE, "%s: vocab: the tokenizer in %s has %zu ids, the model only %zu", paths->model,
+                         text.dir, tokenizer_size(m->tokenizer), vocab);
+    if (draft) status = check_pair(m, draft->dir, text.dir, err);
+    if (!status) status = choose_context(m, o->context, err);
+    if (!status) status = open_pass(m, &m->parts[0], err);
+    if (!status && draft) status = open_pass(m, &m->parts[1], err);
+    return status;
+}
+
+static outrider_status start(outrider_model *m, const outrider_model_options *o, outrider_error *err)
+{
+    cpu_isa isa;
+    outrider_status status = cpu_choose(o->cpu_mask, &isa, err);
+    if (status) return status;
+    const int threads = o->threads > 0 ? o->threads : cpu_available();
+    if (threads > 256) return error_set(err, OUTRIDER_USAGE, "threads: at most 256, found %d", threads);
+    kernels_fill(&m->kernels, isa);
+    return pool_open(&m->threads, threads, err);
+}
+
+outrider_status outrider_model_open(const char *path, const outrider_model_options *options, outrider_model **model,
+                                    outrider_error *err)
+{
+    const outrider_model_options none = OUTRIDER_MODEL_OPTIONS_INIT, *o = options ? options : &none;
+    const double begun = clock_seconds();
+    model_paths paths = {0}, draft = {0};
+    outrider_status status = folder_resolve(path, &paths, err);
+    if (status) return status;
+    const char *draft_path = o->no_draft ? NULL : o->draft_path ? o->draft_path : paths.draft;
+    if (draft_path) status = folder_resolve(draft_path, &draft, err);
+    if (!status && draft_path && draft.draft && o->draft_path) {
+        /* A pair folder given as the draft: its small one is meant. */
+        free(draft.model);
+        draft.model = draft.draft;
+        draft.draft = NULL;
+    }
+    outrider_model *m = status ? NULL : calloc(1, sizeof *m);
+    if (!status && !m) status = error_memory(err, "a model", sizeof *m);
+    if (m) {
+        pthread_mutex_init(&m->lock, NULL);
+        status = start(m, o, err);
+        if (!status) status = load(m, &paths, draft_path ? &draft : NULL, o, err);
+        m->load_seconds = clock_seconds() - begun;
+    }
+    model_paths_free(&paths);
+    model_paths_free(&draft);
+    if (status) {
+        outrider_model_close(m);
+        return status;
+    }
+    *model = m;
+    return OUTRIDER_OK;
+}
+
+void outrider_model_close(outrider_model *m)
+{
+    if (!m) return;
+    ensure(atomic_load(&m->sessions) == 0);
+    for (int i = 0; i < 2; i++) {
+        forward_close(m->parts[i].pass);
+        weights_close(&m->parts[i].weights);
+        free(m->parts[i].path);
+    }
+    engine_text_close(m);
+    pool_close(m->threads);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+outrider_status outrider_model_get_info(const outrider_model *m, outrider_part part, outrider_model_info *info, outrider_error *err)
+{
+    if ((part != OUTRIDER_VERIFIER && part != OUTRIDER_DRAFT) || !m->parts[part].present)
+        return error_set(err, OUTRIDER_USAGE, "this model has no draft");
+    const weights *w = &m->parts[part].weights;
+    const model_config *c = &w->config;
+    *info = (outrider_model_info){
+        .path = m->parts[part].path,
+        .family = model_family_name(c->family),
+        .layers = (uint32_t)c->n_layers,
+        .hidden = (uint32_t)c->hidden,
+        .heads = (uint32_t)c->n_heads,
+        .kv_heads = (uint32_t)c->n_kv_heads,
+        .head_dim = (uint32_t)c->head_dim,
+        .intermediate = (uint32_t)c->intermediate,
+        .vocab = (uint32_t)c->vocab,
+        .max_positions = (uint32_t)c->max_positions,
+        .tied = c->tied,
+        .file_bytes = w->file_bytes,
+        .weight_bytes = w->resident_bytes,
+        .step_bytes = w->step_bytes,
+        .kv_bytes_per_token = kv_bytes_per_token(c),
+        .scratch_bytes = forward_scratch_bytes(w, m->threads, PASS_ROWS, OUTRIDER_MAX_ROWS, m->context),
+        .split_rows = w->split_rows,
+    };
+    return OUTRIDER_OK;
+}
+
+void outrider_model_get_runtime(const outrider_model *m, outrider_runtime_info *info)
+{
+    *info = (outrider_runtime_info){cpu_isa_name(m->kernels.isa), pool_threads(m->threads), m->context, m->load_seconds,
+                                    m->tokenizer_seconds};
+}
+
+const char *outrider_version(void) { return OUTRIDER_VERSION; }
+
+void outrider_free(void *p) { free(p); }
