@@ -18,7 +18,8 @@ static void model_begin(void *self, const uint32_t *history, size_t n)
 static bool is_cancelled(const draft_model *m) { return m->cancel && atomic_load_explicit(m->cancel, memory_order_relaxed); }
 
 /* Takes in history[cached..n), `rows` a pass, with logits for the last id if `logits`. Counts passes. */
-static outrider_status take_in(draft_model *m, const uint32_t *history, size_t n, bool logits, uint32_t *passes, outrider_error *err)
+static outrider_status take_in(draft_model *m, const uint32_t *history, size_t n, bool logits, uint32_t *passes,
+                               outrider_error *err)
 {
     for (size_t at; (at = m->lane.cached(m->lane.self)) < n; ++*passes) {
         if (is_cancelled(m)) return error_set(err, OUTRIDER_CANCELLED, "cancelled");

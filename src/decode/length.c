@@ -3,7 +3,7 @@
  * Costs. V(w) is the time of a verify of w rows, D of a draft step, F of one missed id that the draft takes in along with others. Each
  * follows the median of the last LENGTH_RAW measurements with a window of COST_WINDOW, so that one outlier of any size (two of five, even)
  * has no weight and a slow phase of the machine is followed within some twenty steps; of the first two measurements the lower counts, since
- * the first pass of a width is often slow and nothing makes one too fast. A calibration counts as two. Widths not measured lie
+ * the first pass of a width is often slow and nothing makes one too fast. A calibration counts as one. Widths not measured lie
  * on the line between their measured neighbours; beyond the widest one the last measured slope goes on; with one width
  * measured SHAPE_SLOPE per row is assumed, dearer than what memory-bound models show, so that widths are tried upwards
  * from the narrow end. When an established cost moves, all costs that were not measured for STALE_STEPS move with it: a machine that gets
@@ -25,7 +25,7 @@
  * adds in tokens exceeds r times what it adds in time: maximising tokens - r * time step by step with the r that results maximises the long-run
  * yield (the usual renewal argument; maximising each step's own ratio does not, if steps differ). With P_i the product of the chances of
  * 1..i, another proposal is made when for some j >= 1
- *     P_i * (products of the next j of ahead, summed)  >  r * (j * D + V(i + j + 1) - V(rows that would be verified now)) + (what those lose)
+ *     sum_{i<=made+j} P_i - r * (V(made + j + 1) + j * D)  >  the most of  sum_{i<=m} P_i - r * V(m + 1)  over m <= made
  * (several, because V may be a staircase), and m of those made are verified where sum_{i<=m} P_i - r * V(m + 1) is largest: a
  * tail of low confidence is dropped. The verifier's choice after m also judges the first one dropped, so dropping does not blind.
  *
@@ -49,8 +49,9 @@
  * probe is discounted by PROBE_FADE, for probes are far apart in tokens. So drafts that turn good are noticed, when the account is not in debt, within
  *     max(GAP_LAST, D / (PROBE_SHARE * V(1) - F)) + 4 tokens,
  * and never when F >= PROBE_SHARE * V(1): then even keeping up with the history costs more than may be spent (but for what the account
- * holds). At D = 0.09, F = 0.002 (an 8B model with a 0.6B draft) that is 36 tokens. Verifies of more than one row, if not measured for TIMING_TOKENS, are
- * measured again with one probe that is verified in any case.
+ * holds). At D = 0.09, F = 0.002 (an 8B model with a 0.6B draft) that is 36 tokens. When no verify of more than one row was measured for
+ * TIMING_TOKENS, a probe is verified in any case, unless two rows are believed to cost so much that the account would fall below ACCOUNT_LEAST: a
+ * calibration, or times measured under load, can be wrong.
  */
 #include "decode/length.h"
 
@@ -58,27 +59,27 @@
 
 #include "base/error.h"
 
-static const double COST_WINDOW = 8;        /* measurements */
-static const double FIRST_LIMIT = 4;        /* a width's first measurement counts as at most so many times what was expected */
-static const double COST_STEP = 0.25;       /* largest move of a cost at once, as a share */
+static const double COST_WINDOW = 8;  /* measurements */
+static const double FIRST_LIMIT = 4;  /* a width's first measurement counts as at most so many times what was expected */
+static const double COST_STEP = 0.25; /* largest move of a cost at once, as a share */
 static const uint64_t STALE_STEPS = 24;
-static const double SHAPE_SLOPE = 0.3;      /* of V(1), per row */
-static const double DRAFT_SHARE = 0.15;     /* D and F as shares of V(1) while unknown */
+static const double SHAPE_SLOPE = 0.3;  /* of V(1), per row */
+static const double DRAFT_SHARE = 0.15; /* D and F as shares of V(1) while unknown */
 static const double TAKE_IN_SHARE = 0.003;
 static const uint64_t ANCHOR_FIRST = 16, ANCHOR_LAST = 256;
 
 static const float BUCKET_EDGE[LENGTH_BUCKETS - 1] = {0.25F, 0.5F, 1, 1.5F, 2, 3, 4, 6, 8, 12};
 static const double BUCKET_PRIOR[LENGTH_BUCKETS] = {.35, .42, .50, .58, .66, .75, .82, .89, .93, .96, .97};
-static const double AHEAD_PRIOR = 0.65;     /* the priors' mean over what drafts usually propose */
+static const double AHEAD_PRIOR = 0.65; /* the priors' mean over what drafts usually propose */
 static const double BUCKET_WEIGHT = 5, OVERALL_WEIGHT = 2, POSITION_WEIGHT = 12, AHEAD_WEIGHT = 3;
 static const double QUICK_FADE = 1 - 1.0 / 40, SLOW_FADE = 1 - 1.0 / 80; /* a step with drafts */
 static const double RATE_FADE = 1 - 1.0 / 40, RECENT_FADE = 1 - 1.0 / 12;
-static const double RATE_PRIOR = 4;         /* plain steps' time at the expected gain that the measured yield starts from */
+static const double RATE_PRIOR = 4; /* plain steps' time at the expected gain that the measured yield starts from */
 
 static const double BAR_FIRST = 0.04, BAR_LAST = 0.4, OFF_GAIN = 0.98;
-static const double LOSS_LIMIT = 2.5;       /* plain steps: about twice the spread of one step's yield at 4 proposals */
+static const double LOSS_LIMIT = 2.5; /* plain steps: about twice the spread of one step's yield at 4 proposals */
 static const double LOSS_LEAST = 0.75;
-static const double PROBE_SHARE = 0.007;    /* leaves a fifth of 1 % for what the estimates miss */
+static const double PROBE_SHARE = 0.007; /* leaves a fifth of 1 % for what the estimates miss */
 static const double ACCOUNT_FIRST = 3, ACCOUNT_MOST = 40, ACCOUNT_LEAST = -5;
 static const double PROBE_FADE = 0.75;
 static const uint64_t GAP_FIRST = 4, GAP_LAST = 32, TIMING_TOKENS = 1024;
@@ -191,7 +192,10 @@ size_t length_bucket(float confidence)
     return b;
 }
 
-static double rate_value(const length_rate *r, double weight, double prior) { return (r->hits + weight * prior) / (r->trials + weight); }
+static double rate_value(const length_rate *r, double weight, double prior)
+{
+    return (r->hits + weight * prior) / (r->trials + weight);
+}
 
 static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
@@ -368,7 +372,8 @@ static void observe_gain(length_controller *l, const length_record *r)
         if (l->loss < 0) l->loss = 0;
         over += take_in_cost(l, r->missing);
     }
-    l->account = clamp(l->account + PROBE_SHARE * plain * (double)r->emitted - over, ACCOUNT_LEAST * plain, ACCOUNT_MOST * plain);
+    l->account =
+        clamp(l->account + PROBE_SHARE * plain * (double)r->emitted - over, ACCOUNT_LEAST * plain, ACCOUNT_MOST * plain);
 }
 
 static void decide(length_controller *l, const length_record *r)
@@ -390,7 +395,8 @@ static bool probe_is_due(length_controller *l, size_t missing)
     if (l->tokens < l->probe_at + l->gap) return false;
     const double plain = plain_cost(l);
     const double silent = draft_cost(l) + take_in_cost(l, missing);
-    l->timing = l->tokens >= l->timed_at + TIMING_TOKENS && l->account >= silent + length_verify_cost(l, 2) - plain;
+    const double timed = silent + length_verify_cost(l, 2) - plain;
+    l->timing = l->tokens >= l->timed_at + TIMING_TOKENS && l->account - timed >= ACCOUNT_LEAST * plain;
     return l->account >= silent;
 }
 
@@ -406,7 +412,7 @@ static bool anchor_is_due(const length_controller *l)
 
 static void cost_start(length_cost *c, double value)
 {
-    if (value > 0) *c = (length_cost){value, {value, value}, 2, 0};
+    if (value > 0) *c = (length_cost){value, {value}, 1, 0};
 }
 
 void length_init(length_controller *l, size_t max, const length_costs *start)
@@ -469,9 +475,12 @@ size_t length_begin(length_controller *l, size_t limit, size_t missing)
     l->made = 0;
     l->probe = l->timing = false;
     size_t k = l->max;
-    if (l->mode == LENGTH_DYNAMIC) k = begin_dynamic(l, missing);
-    else if (l->mode == LENGTH_RANDOM) k = (size_t)(random_next(&l->random) % (l->max + 1));
-    else if (l->mode == LENGTH_SCRIPT) k = l->script[l->script_at++ % l->script_n];
+    if (l->mode == LENGTH_DYNAMIC)
+        k = begin_dynamic(l, missing);
+    else if (l->mode == LENGTH_RANDOM)
+        k = (size_t)(random_next(&l->random) % (l->max + 1));
+    else if (l->mode == LENGTH_SCRIPT)
+        k = l->script[l->script_at++ % l->script_n];
     if (k < l->limit) l->limit = k;
     return l->limit;
 }
@@ -520,7 +529,4 @@ void length_observe(length_controller *l, const length_record *r)
     decide(l, r);
 }
 
-bool length_may_draft(const length_controller *l)
-{
-    return l->max > 0 && (l->mode != LENGTH_DYNAMIC || l->on);
-}
+bool length_may_draft(const length_controller *l) { return l->max > 0 && (l->mode != LENGTH_DYNAMIC || l->on); }

@@ -29,10 +29,10 @@ typedef struct length_costs {
 
 /* A decayed estimate of a cost that a few outliers cannot move. */
 typedef struct length_cost {
-    double value;    /* 0: nothing known */
+    double value;           /* 0: nothing known */
     double raw[LENGTH_RAW]; /* the latest measurements, newest first */
-    unsigned seen;   /* measurements so far, saturating */
-    uint64_t at;     /* step of the last measurement */
+    unsigned seen;          /* measurements so far, saturating */
+    uint64_t at;            /* step of the last measurement */
 } length_cost;
 
 /* Decayed counts. */
@@ -58,10 +58,10 @@ typedef struct length_controller {
     uint64_t random;       /* LENGTH_RANDOM: state */
     const uint8_t *script; /* LENGTH_SCRIPT: lengths, repeated; not owned */
     size_t script_n, script_at;
-    bool on;               /* drafts are on; off: only probes draft. Other modes: whether the last step drafted */
-    uint64_t switches;     /* how often `on` changed, the first step of the other modes not counted */
-    uint64_t steps;        /* records observed */
-    uint64_t tokens;       /* emitted in them */
+    bool on;           /* drafts are on; off: only probes draft. Other modes: whether the last step drafted */
+    uint64_t switches; /* how often `on` changed, the first step of the other modes not counted */
+    uint64_t steps;    /* records observed */
+    uint64_t tokens;   /* emitted in them */
 
     /* Costs. */
     length_cost verify[OUTRIDER_MAX_ROWS + 1];
@@ -75,14 +75,15 @@ typedef struct length_controller {
     double first[LENGTH_BUCKETS];             /* how often a first proposal has this confidence, decayed counts */
 
     /* Whether drafts pay. */
-    double rate_tokens, rate_seconds; /* decayed yield and time of the steps with drafts since they went on, taking in left out */
+    double rate_tokens,
+        rate_seconds; /* decayed yield and time of the steps with drafts since they went on, taking in left out */
     double recent_tokens, recent_seconds; /* the same, decayed sooner */
-    double loss;           /* seconds lost against plain since it last was even, while on */
-    double account;        /* seconds that may go into probes; negative: a debt */
-    double bar;            /* how much better than plain drafts must look to go on, as a share */
-    uint64_t probe_at;     /* `tokens` at the last probe */
-    uint64_t gap;          /* tokens before the next */
-    uint64_t timed_at;     /* `tokens` when a verify of more than one row was last measured */
+    double loss;                          /* seconds lost against plain since it last was even, while on */
+    double account;                       /* seconds that may go into probes; negative: a debt */
+    double bar;                           /* how much better than plain drafts must look to go on, as a share */
+    uint64_t probe_at;                    /* `tokens` at the last probe */
+    uint64_t gap;                         /* tokens before the next */
+    uint64_t timed_at;                    /* `tokens` when a verify of more than one row was last measured */
 
     /* The step under way. */
     size_t limit, made;

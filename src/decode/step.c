@@ -54,8 +54,8 @@ static size_t verifier_cached(const decoder *d) { return d->s.verifier.cached(d-
 void decode_start(decoder *d, const decode_settings *settings)
 {
     *d = (decoder){.s = *settings, .n = settings->n, .phase = DECODE_COLD};
-    ensure(d->n >= 1 && d->n < d->s.context);                 /* D1 */
-    ensure(verifier_cached(d) <= d->n);                       /* D2 */
+    ensure(d->n >= 1 && d->n < d->s.context); /* D1 */
+    ensure(verifier_cached(d) <= d->n);       /* D2 */
     ensure(!d->s.draft || d->s.length);
     if (d->s.length) d->switches_before = d->s.length->switches;
 }
@@ -97,10 +97,14 @@ outrider_status decode_warm(decoder *d, outrider_error *err)
 static void step_finish(decoder *d, decode_emitted *out, accept_end end)
 {
     out->finished = true;
-    if (end == ACCEPT_END_ID) out->finish = OUTRIDER_FINISH_END;
-    else if (d->s.max_tokens && d->emitted == d->s.max_tokens) out->finish = OUTRIDER_FINISH_LENGTH;
-    else if (d->n == d->s.context) out->finish = OUTRIDER_FINISH_CONTEXT;
-    else out->finished = false;
+    if (end == ACCEPT_END_ID)
+        out->finish = OUTRIDER_FINISH_END;
+    else if (d->s.max_tokens && d->emitted == d->s.max_tokens)
+        out->finish = OUTRIDER_FINISH_LENGTH;
+    else if (d->n == d->s.context)
+        out->finish = OUTRIDER_FINISH_CONTEXT;
+    else
+        out->finished = false;
     d->phase = out->finished ? DECODE_DONE : DECODE_RUNNING;
 }
 
@@ -170,7 +174,8 @@ static outrider_status step_draft(decoder *d, uint32_t *proposals, length_record
 }
 
 /* One pass of the verifier over the pending id and the kept proposals, and its choices. */
-static outrider_status step_verify(decoder *d, const uint32_t *proposals, length_record *record, uint32_t *picks, outrider_error *err)
+static outrider_status step_verify(decoder *d, const uint32_t *proposals, length_record *record, uint32_t *picks,
+                                   outrider_error *err)
 {
     outrider_status status = check_cancel(d, err); /* D8 */
     if (status) return status;

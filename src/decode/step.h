@@ -15,15 +15,15 @@ typedef double (*decode_clock)(void *user);
 
 typedef struct decode_settings {
     lane verifier;
-    const draft_source *draft;   /* NULL: plain */
-    length_controller *length;   /* NULL only when draft is; kept by the caller, may go on over several answers */
-    uint32_t *history;           /* the caller's, room for `context` ids; the decoder appends */
-    size_t n;                    /* ids in it, 1..context - 1 */
+    const draft_source *draft; /* NULL: plain */
+    length_controller *length; /* NULL only when draft is; kept by the caller, may go on over several answers */
+    uint32_t *history;         /* the caller's, room for `context` ids; the decoder appends */
+    size_t n;                  /* ids in it, 1..context - 1 */
     size_t context;
-    const uint32_t *ends;        /* the verifier's end ids; not owned */
-    size_t n_ends;               /* 0: go on past them */
-    uint64_t max_tokens;         /* 0: as many as the context holds */
-    const atomic_bool *cancel;   /* read before each pass; NULL: never cancelled */
+    const uint32_t *ends;      /* the verifier's end ids; not owned */
+    size_t n_ends;             /* 0: go on past them */
+    uint64_t max_tokens;       /* 0: as many as the context holds */
+    const atomic_bool *cancel; /* read before each pass; NULL: never cancelled */
     decode_clock clock;
     void *clock_user;
 } decode_settings;
@@ -32,7 +32,7 @@ typedef enum decode_phase { DECODE_COLD, DECODE_PRIMED, DECODE_RUNNING, DECODE_D
 
 typedef struct decoder {
     decode_settings s;
-    size_t n;              /* ids in the history now */
+    size_t n; /* ids in the history now */
     uint64_t emitted;
     decode_phase phase;
     uint64_t prompt_tokens; /* computed by decode_prefill */
@@ -47,11 +47,11 @@ typedef struct decoder {
 
 /* What one step yielded. The rows are those of the verifier's last pass and can be read until the next step. */
 typedef struct decode_emitted {
-    size_t n;                            /* 1..OUTRIDER_MAX_ROWS; 0 only with a status other than OK */
-    uint32_t ids[OUTRIDER_MAX_ROWS];     /* also history[decoder.n - n ..] */
-    size_t rows[OUTRIDER_MAX_ROWS];      /* for each: the kept logits row that chose it */
+    size_t n;                        /* 1..OUTRIDER_MAX_ROWS; 0 only with a status other than OK */
+    uint32_t ids[OUTRIDER_MAX_ROWS]; /* also history[decoder.n - n ..] */
+    size_t rows[OUTRIDER_MAX_ROWS];  /* for each: the kept logits row that chose it */
     bool finished;
-    outrider_finish finish;              /* when finished: END, LENGTH or CONTEXT */
+    outrider_finish finish; /* when finished: END, LENGTH or CONTEXT */
 } decode_emitted;
 
 /* Begins an answer. Nothing is computed or allocated. The verifier's cache must hold a prefix of the history (all of it at most). */

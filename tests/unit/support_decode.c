@@ -84,7 +84,7 @@ run_result run_stream(length_controller *l, const stream *s, const clock_table *
     run_result out = {.found = SIZE_MAX};
     uint64_t random = seed | 1;
     size_t synced = 0; /* tokens that the draft has taken in; it needs all before `at` and the pending one */
-    size_t in_a_row = 0;
+    size_t in_a_row = 0, row_began = 0;
     for (size_t at = 0; at < s->n;) {
         const size_t room = s->n - at - 1;
         length_record r = {.missing = at + 1 - synced};
@@ -100,8 +100,9 @@ run_result run_stream(length_controller *l, const stream *s, const clock_table *
             if (synced > next) synced = next;
         }
         in_a_row = r.kept ? in_a_row + 1 : 0;
+        if (in_a_row == 1) row_began = at;
         at += r.emitted;
-        if (at >= watch && in_a_row == 8 && out.found == SIZE_MAX) out.found = at - watch;
+        if (row_began >= watch && in_a_row >= 8 && out.found == SIZE_MAX) out.found = row_began - watch;
         out.drafted += r.drafted;
         out.steps++;
         out.plain_steps += r.drafted == 0;

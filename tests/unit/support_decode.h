@@ -19,12 +19,12 @@ typedef struct script {
     size_t rows;
     struct {
         size_t at, n, logits;
-    } log[SCRIPT_LOG];       /* each eval: where it began, ids, rows */
+    } log[SCRIPT_LOG]; /* each eval: where it began, ids, rows */
     size_t evals;
-    size_t most;             /* largest timeline ever held */
+    size_t most;                 /* largest timeline ever held */
     size_t fail_eval, fail_pick; /* the 1-based call that fails; 0: none */
     size_t pick_calls;
-    double *clock;           /* moved by each eval; NULL: none */
+    double *clock; /* moved by each eval; NULL: none */
     double seconds_per_pass, seconds_per_id;
 } script;
 
@@ -41,14 +41,14 @@ typedef struct stream {
 typedef struct clock_table {
     double verify[OUTRIDER_MAX_ROWS + 1];
     double draft, take_in;
-    double noise;       /* each time is multiplied by 1 .. 1 + noise */
-    double outliers;    /* share of passes that take 20 times as long */
+    double noise;    /* each time is multiplied by 1 .. 1 + noise */
+    double outliers; /* share of passes that take 20 times as long */
 } clock_table;
 
 typedef struct run_result {
-    double seconds;     /* by the table, without noise and outliers */
+    double seconds; /* by the table, without noise and outliers */
     size_t switches, drafted, steps, plain_steps;
-    size_t found;       /* tokens from `watch` on until the first of 8 steps in a row that verified proposals; SIZE_MAX: never */
+    size_t found; /* tokens from `watch` on until the first of 8 steps in a row that verified proposals; SIZE_MAX: never */
 } run_result;
 
 /* Runs a controller over tokens [0, s->n) with the decoder's own accounting of what the draft misses. */

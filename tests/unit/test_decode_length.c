@@ -92,7 +92,8 @@ static void test_fixed_random_and_script(void **state)
             length_init_fixed(&l, k);
             const size_t most = length_begin(&l, limit, 1);
             assert_int_equal(most, k < limit ? k : limit);
-            for (size_t i = 0; i < most; i++) assert_int_equal(length_more(&l, 0), i + 1 < most); /* confidence is nothing to it */
+            for (size_t i = 0; i < most; i++)
+                assert_int_equal(length_more(&l, 0), i + 1 < most); /* confidence is nothing to it */
             assert_int_equal(length_keep(&l), most);
         }
     size_t seen[OUTRIDER_MAX_DRAFT + 1] = {0}, first[64];
@@ -126,7 +127,8 @@ static void test_limits_are_kept(void **state)
         length_controller l;
         length_init(&l, max, &costs);
         assert_int_equal(length_may_draft(&l), max > 0);
-        for (size_t limit = 0; limit <= OUTRIDER_MAX_DRAFT; limit++) assert_int_equal(length_begin(&l, limit, 1), limit < max ? limit : max);
+        for (size_t limit = 0; limit <= OUTRIDER_MAX_DRAFT; limit++)
+            assert_int_equal(length_begin(&l, limit, 1), limit < max ? limit : max);
         const stream s = make_stream(500, 0.98, false, 3);
         const run_result r = run_stream(&l, &s, &t, 0, 1);
         assert_int_equal(r.drafted > 0, max > 0);
@@ -156,7 +158,8 @@ static void test_close_to_the_best_fixed_length(void **state)
                 print_message("acceptance %.2f, confidence %s, costs %s: %.3f of the best fixed length\n", acceptance[p],
                               informative ? "telling" : "random", known ? "known" : "unknown", best / ours);
                 assert_true(ours <= best / 0.97);
-                if (informative && acceptance[p] > 0.5 && acceptance[p] < 0.95) assert_true(ours < best); /* it listens to confidence */
+                if (informative && acceptance[p] > 0.5 && acceptance[p] < 0.95)
+                    assert_true(ours < best); /* it listens to confidence */
             }
 }
 
@@ -234,24 +237,43 @@ static void test_never_right(void **state)
             }
 }
 
-/* A draft that turns right after 500 tokens is verified step after step within 64 tokens (the head of length.c derives 36 to find it; 8 steps in a row and what
- * they emit come on top), when a probe is affordable. */
+/* A draft that turns right after 500 tokens, or after 5,000, is verified step after step (8 steps in a row begin) within 40 tokens, 96 if it
+ * is right 19 times of 20 only: the head of length.c derives 36 for the first probe that can notice it. */
 static void test_late_gain_is_found(void **state)
 {
     (void)state;
     const double acceptance[] = {1, 0.95};
-    for (size_t p = 0; p < 2; p++)
-        for (int known = 0; known < 2; known++)
-            for (uint64_t seed = 1; seed <= 8; seed++) {
-                const clock_table t = make_table(0.12, 0.09, 0.002);
-                make_stream(500, 0, false, seed);
-                uint64_t random = seed + 100;
-                fill(500, 2500, acceptance[p], false, &random);
-                const stream s = {2500, right, confidence};
-                const run_result r = run_dynamic(&s, &t, known, 500, seed);
-                assert_true(r.found <= 64 + 8 * 4);
-                assert_true(run_fixed(&s, &t, 0).seconds / r.seconds > (p ? 1.5 : 2));
-            }
+    for (size_t late = 500; late <= 5000; late *= 10)
+        for (size_t p = 0; p < 2; p++)
+            for (int known = 0; known < 2; known++)
+                for (uint64_t seed = 1; seed <= 8; seed++) {
+                    const clock_table t = make_table(0.12, 0.09, 0.002);
+                    make_stream(late, 0, false, seed);
+                    uint64_t random = seed + 100;
+                    fill(late, late + 2000, acceptance[p], false, &random);
+                    const stream s = {late + 2000, right, confidence};
+                    const run_result r = run_dynamic(&s, &t, known, late, seed);
+                    assert_true(r.found <= (p ? 96 : 40));
+                    const double after = r.seconds - (double)late;
+                    assert_true(2000 / after > (p ? 2 : 3));
+                }
+}
+
+/* A calibration that says that a second row costs 5 times, while it costs an eighth: put right after TIMING_TOKENS (1,024) tokens, and within
+ * 64 more drafts are on. */
+static void test_wrong_calibration_is_put_right(void **state)
+{
+    (void)state;
+    const clock_table t = make_table(0.12, 0.09, 0.002);
+    length_costs costs = costs_of(&t);
+    for (size_t w = 2; w <= OUTRIDER_MAX_ROWS; w++) costs.verify[w] = 1 + 2 * (double)w;
+    length_controller l;
+    length_init(&l, OUTRIDER_MAX_DRAFT, &costs);
+    assert_false(l.on);
+    const stream s = make_stream(3000, 0.9, false, 1);
+    const run_result r = run_stream(&l, &s, &t, 1024, 1);
+    assert_true(l.on);
+    assert_true(r.found <= 64);
 }
 
 /* Good for 400 tokens, then useless for 400, and so on: at least 0.9 of the best fixed length chosen anew for each part. */
@@ -356,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_break_even),
         cmocka_unit_test(test_never_right),
         cmocka_unit_test(test_late_gain_is_found),
+        cmocka_unit_test(test_wrong_calibration_is_put_right),
         cmocka_unit_test(test_changing_text),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_costs_are_robust_and_follow),

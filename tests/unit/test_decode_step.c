@@ -80,7 +80,10 @@ static void rig_settle(void *self, size_t n)
     r->inner.settle(r->inner.self, n);
 }
 
-static size_t rig_missing(const void *self, size_t n) { return ((const rig *)self)->inner.missing(((const rig *)self)->inner.self, n); }
+static size_t rig_missing(const void *self, size_t n)
+{
+    return ((const rig *)self)->inner.missing(((const rig *)self)->inner.self, n);
+}
 
 static outrider_status rig_warm(void *self, const uint32_t *history, size_t n, outrider_error *err)
 {
@@ -106,9 +109,15 @@ static rig *rig_open(size_t prompt, size_t k)
     r->inner = draft_model_init(&r->model, script_lane(&r->draft), 5, &r->cancel);
     r->source = (draft_source){r, rig_begin, rig_next, rig_settle, rig_missing, rig_warm};
     length_init_fixed(&r->length, k);
-    r->settings = (decode_settings){.verifier = script_lane(&r->verifier), .draft = &r->source, .length = &r->length,
-                                    .history = r->history, .n = prompt, .context = CONTEXT, .cancel = &r->cancel,
-                                    .clock = rig_clock, .clock_user = &r->clock};
+    r->settings = (decode_settings){.verifier = script_lane(&r->verifier),
+                                    .draft = &r->source,
+                                    .length = &r->length,
+                                    .history = r->history,
+                                    .n = prompt,
+                                    .context = CONTEXT,
+                                    .cancel = &r->cancel,
+                                    .clock = rig_clock,
+                                    .clock_user = &r->clock};
     memcpy(r->history, r->text.true_ids, prompt * sizeof *r->history);
     return r;
 }
@@ -287,8 +296,7 @@ static void test_prefill_in_chunks(void **state)
         rig *r = rig_open(23, 3);
         rig_start(r, rows);
         assert_int_equal(r->verifier.evals, (23 + rows - 1) / rows);
-        for (size_t i = 0; i < r->verifier.evals; i++)
-            assert_int_equal(r->verifier.log[i].logits, i + 1 == r->verifier.evals);
+        for (size_t i = 0; i < r->verifier.evals; i++) assert_int_equal(r->verifier.log[i].logits, i + 1 == r->verifier.evals);
         assert_int_equal(r->verifier.n, 23);
         assert_int_equal(r->decoder.prompt_tokens, 23);
         step(r);
