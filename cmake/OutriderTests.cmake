@@ -94,9 +94,17 @@ if(fuzz_sources AND OUTRIDER_COMPLETE)
     endforeach()
 endif()
 
-if(EXISTS "${CMAKE_SOURCE_DIR}/tests/text/text_tool.c" AND OUTRIDER_COMPLETE)
-    add_executable(text_tool "${CMAKE_SOURCE_DIR}/tests/text/text_tool.c")
-    target_link_libraries(text_tool PRIVATE outrider_static)
+# tests/text/<name>_tool.c: programs that the Python tests talk to, at OUTRIDER_<NAME>_TOOL.
+set(tool_paths "")
+file(GLOB tool_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/text/*_tool.c")
+if(OUTRIDER_COMPLETE)
+    foreach(source IN LISTS tool_sources)
+        get_filename_component(name "${source}" NAME_WE)
+        add_executable(${name} "${source}")
+        target_link_libraries(${name} PRIVATE outrider_static)
+        string(TOUPPER "OUTRIDER_${name}=" variable)
+        list(APPEND tool_paths "${variable}${CMAKE_BINARY_DIR}/${name}")
+    endforeach()
 endif()
 
 # The example of the public header, as C11 and (where the target's C++ compiler is at hand) as C++, against the shared library and
@@ -130,7 +138,7 @@ if(python_tests AND OUTRIDER_COMPLETE)
     add_test(NAME pytest COMMAND "${OUTRIDER_VENV}/bin/python" -m pytest -q -p no:cacheprovider "${CMAKE_SOURCE_DIR}/tests"
              WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
     set_tests_properties(pytest PROPERTIES LABELS python TIMEOUT 1800 FIXTURES_REQUIRED testdata ENVIRONMENT
-        "OUTRIDER_BIN=${CMAKE_BINARY_DIR}/outrider;OUTRIDER_TEXT_TOOL=${CMAKE_BINARY_DIR}/text_tool;OUTRIDER_QWEN_TOKENIZER=${testdata}/qwen3-tokenizer;OUTRIDER_SOURCE=${CMAKE_SOURCE_DIR};OUTRIDER_TESTDATA=${testdata};PYTHONDONTWRITEBYTECODE=1")
+        "OUTRIDER_BIN=${CMAKE_BINARY_DIR}/outrider;${tool_paths};OUTRIDER_QWEN_TOKENIZER=${testdata}/qwen3-tokenizer;OUTRIDER_SOURCE=${CMAKE_SOURCE_DIR};OUTRIDER_TESTDATA=${testdata};PYTHONDONTWRITEBYTECODE=1")
 endif()
 
 if(NOT OUTRIDER_SANITIZE)

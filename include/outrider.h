@@ -89,11 +89,14 @@ typedef struct outrider_model_options {
     const char *chat_template; /* NULL: the one in tokenizer_config.json; "chatml": plain ChatML */
     const char *cpu_mask;      /* highest instruction set to use: "ref", "avx2", "avx512", "neon", "dotprod"; NULL: the best */
     int threads;               /* 0: as many as this process may use */
-    uint32_t context;          /* tokens a session may hold; 0: 4,096 or the model's own limit if that is less */
-    uint64_t memory_bytes;     /* refuse to load when weights, KV cache of one session and scratch need more; 0: no limit */
+    uint32_t context;          /* tokens a session may hold; 0: 4,096 or the model's own limit if that is less;
+                                  OUTRIDER_CONTEXT_AUTO: as many as memory_bytes leaves room for */
+    uint64_t memory_bytes;     /* refuse to load when the memory plan comes to more; 0: no limit */
     outrider_progress progress;
     void *progress_user;
 } outrider_model_options;
+
+#define OUTRIDER_CONTEXT_AUTO 0xffffffffu
 
 #define OUTRIDER_MODEL_OPTIONS_INIT {NULL, false, NULL, false, NULL, NULL, 0, 0, 0, NULL, NULL}
 
@@ -133,6 +136,23 @@ typedef struct outrider_runtime_info {
 } outrider_runtime_info;
 
 OUTRIDER_API void outrider_model_get_runtime(const outrider_model *model, outrider_runtime_info *info);
+
+/* What running a model with these options and one session takes, in bytes; each is an upper bound, and their sum bounds the resident
+ * memory of the process. Indices are outrider_part. */
+typedef struct outrider_memory_plan {
+    uint64_t weights[2]; /* packed weights, scales and norms */
+    uint64_t kv[2];      /* KV cache of one session, full */
+    uint64_t scratch[2]; /* of forward passes, logits included */
+    uint64_t text;       /* tokenizer and chat template */
+    uint64_t process;    /* program, libraries, stacks, and what loading takes for a while */
+    uint64_t total;
+    uint32_t context;    /* tokens that the session may hold */
+} outrider_memory_plan;
+
+/* The plan for outrider_model_open(path, options): the same checks, but nothing is packed. When options->memory_bytes is set and not enough, the
+ * status is OUTRIDER_NO_MEMORY with the sum and its parts in the message. */
+OUTRIDER_API outrider_status outrider_model_plan(const char *path, const outrider_model_options *options,
+                                                 outrider_memory_plan *plan, outrider_error *err);
 
 /* What `outrider inspect` prints of a container: a text table, or JSON. *text is freed with outrider_free. When a MANIFEST.json beside the file
  * disagrees with it the status is OUTRIDER_BAD_FILE, and *text, which shows both sides, is written all the same; after any other failure *text

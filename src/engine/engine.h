@@ -78,6 +78,10 @@ struct outrider_session {
     atomic_bool cancel;
 };
 
+/* The memory plan (plan.c) for the containers files[0] and, unless NULL, files[1]; text_dir NULL: no tokenizer. Chooses the context. */
+outrider_status engine_plan(outrider_memory_plan *plan, const char *const files[2], const char *text_dir,
+                            const outrider_model_options *o, const kernel_table *table, pool *threads, outrider_error *err);
+
 /* Text parts (text.c). Files beside the container, or in the tokenizer folder. */
 outrider_status engine_text_open(outrider_model *m, const char *dir, const char *chat_template, outrider_error *err);
 void engine_text_close(outrider_model *m);

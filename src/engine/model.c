@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 
-enum { DEFAULT_CONTEXT = 4096 };
-
 /* The text files load on a thread of their own while this one packs weights. */
 typedef struct text_loading {
     outrider_model *model;
@@ -47,20 +45,6 @@ static outrider_status open_part(outrider_model *m, outrider_part part, const ch
         weights_open(&p->weights, path, &m->kernels, m->threads, o->progress ? report_weights : NULL, &report, err);
     p->present = status == OUTRIDER_OK;
     return status;
-}
-
-/* The context that sessions may have: what was asked for, within what both models were made for. */
-static outrider_status choose_context(outrider_model *m, uint32_t asked, outrider_error *err)
-{
-    uint32_t limit = (uint32_t)m->parts[0].weights.config.max_positions;
-    if (m->parts[1].present && (uint32_t)m->parts[1].weights.config.max_positions < limit)
-        limit = (uint32_t)m->parts[1].weights.config.max_positions;
-    if (asked == 0) asked = limit < DEFAULT_CONTEXT ? limit : DEFAULT_CONTEXT;
-    if (asked > limit)
-        return error_set(err, OUTRIDER_USAGE, "a context of %u tokens was asked for; %s holds at most %u", asked,
-                         m->parts[1].present ? "this pair" : "this model", limit);
-    m->context = asked;
-    return OUTRIDER_OK;
 }
 
 static outrider_status open_pass(outrider_model *m, engine_part *p, outrider_error *err)
@@ -130,7 +114,6 @@ static outrider_status load(outrider_model *m, const model_paths *paths, const m
         return error_set(err, OUTRIDER_BAD_FILE, "%s: vocab: the tokenizer in %s has %zu ids, the model only %zu", paths->model,
                          text.dir, tokenizer_size(m->tokenizer), vocab);
     if (draft) status = check_pair(m, draft->dir, text.dir, err);
-    if (!status) status = choose_context(m, o->context, err);
     if (!status) status = open_pass(m, &m->parts[0], err);
     if (!status && draft) status = open_pass(m, &m->parts[1], err);
     return status;
@@ -147,38 +130,77 @@ static outrider_status start(outrider_model *m, const outrider_model_options *o,
     return pool_open(&m->threads, threads, err);
 }
 
+/* The files that path and options name. *draft is all NULL when there is none. */
+static outrider_status find_files(const char *path, const outrider_model_options *o, model_paths *paths, model_paths *draft,
+                                  outrider_error *err)
+{
+    *paths = *draft = (model_paths){0};
+    outrider_status status = folder_resolve(path, paths, err);
+    if (status || o->no_draft) return status;
+    const char *draft_path = o->draft_path ? o->draft_path : paths->draft;
+    if (!draft_path) return OUTRIDER_OK;
+    status = folder_resolve(draft_path, draft, err);
+    if (status) {
+        model_paths_free(paths);
+        return status;
+    }
+    if (o->draft_path && draft->draft) { /* a pair folder given as the draft: its small one is meant */
+        free(draft->model);
+        draft->model = draft->draft;
+        draft->draft = NULL;
+    }
+    return OUTRIDER_OK;
+}
+
+/* Plans first, and only loads what fits. */
+static outrider_status plan_and_load(outrider_model *m, const char *path, const outrider_model_options *o, outrider_memory_plan *plan,
+                                     bool only_plan, outrider_error *err)
+{
+    model_paths paths, draft;
+    outrider_status status = find_files(path, o, &paths, &draft, err);
+    if (status) return status;
+    status = start(m, o, err);
+    if (!status) {
+        const char *const files[2] = {paths.model, draft.model};
+        status = engine_plan(plan, files, o->no_tokenizer ? NULL : o->tokenizer_dir ? o->tokenizer_dir : paths.dir, o, &m->kernels,
+                             m->threads, err);
+    }
+    m->context = plan->context;
+    if (!status && !only_plan) status = load(m, &paths, draft.model ? &draft : NULL, o, err);
+    model_paths_free(&paths);
+    model_paths_free(&draft);
+    return status;
+}
+
+static outrider_status open_or_plan(const char *path, const outrider_model_options *options, outrider_memory_plan *plan,
+                                    outrider_model **model, outrider_error *err)
+{
+    const outrider_model_options none = OUTRIDER_MODEL_OPTIONS_INIT;
+    const double begun = clock_seconds();
+    outrider_memory_plan planned = {0};
+    outrider_model *m = calloc(1, sizeof *m);
+    if (!m) return error_memory(err, "a model", sizeof *m);
+    pthread_mutex_init(&m->lock, NULL);
+    const outrider_status status = plan_and_load(m, path, options ? options : &none, &planned, model == NULL, err);
+    m->load_seconds = clock_seconds() - begun;
+    if (!status && plan) *plan = planned;
+    if (status || !model)
+        outrider_model_close(m);
+    else
+        *model = m;
+    return status;
+}
+
 outrider_status outrider_model_open(const char *path, const outrider_model_options *options, outrider_model **model,
                                     outrider_error *err)
 {
-    const outrider_model_options none = OUTRIDER_MODEL_OPTIONS_INIT, *o = options ? options : &none;
-    const double begun = clock_seconds();
-    model_paths paths = {0}, draft = {0};
-    outrider_status status = folder_resolve(path, &paths, err);
-    if (status) return status;
-    const char *draft_path = o->no_draft ? NULL : o->draft_path ? o->draft_path : paths.draft;
-    if (draft_path) status = folder_resolve(draft_path, &draft, err);
-    if (!status && draft_path && draft.draft && o->draft_path) {
-        /* A pair folder given as the draft: its small one is meant. */
-        free(draft.model);
-        draft.model = draft.draft;
-        draft.draft = NULL;
-    }
-    outrider_model *m = status ? NULL : calloc(1, sizeof *m);
-    if (!status && !m) status = error_memory(err, "a model", sizeof *m);
-    if (m) {
-        pthread_mutex_init(&m->lock, NULL);
-        status = start(m, o, err);
-        if (!status) status = load(m, &paths, draft_path ? &draft : NULL, o, err);
-        m->load_seconds = clock_seconds() - begun;
-    }
-    model_paths_free(&paths);
-    model_paths_free(&draft);
-    if (status) {
-        outrider_model_close(m);
-        return status;
-    }
-    *model = m;
-    return OUTRIDER_OK;
+    return open_or_plan(path, options, NULL, model, err);
+}
+
+outrider_status outrider_model_plan(const char *path, const outrider_model_options *options, outrider_memory_plan *plan,
+                                    outrider_error *err)
+{
+    return open_or_plan(path, options, plan, NULL, err);
 }
 
 void outrider_model_close(outrider_model *m)
@@ -218,7 +240,7 @@ outrider_status outrider_model_get_info(const outrider_model *m, outrider_part p
         .weight_bytes = w->resident_bytes,
         .step_bytes = w->step_bytes,
         .kv_bytes_per_token = kv_bytes_per_token(c),
-        .scratch_bytes = forward_scratch_bytes(w, m->threads, PASS_ROWS, OUTRIDER_MAX_ROWS, m->context),
+        .scratch_bytes = forward_scratch_bytes(c, forward_widest(w), pool_threads(m->threads), PASS_ROWS, OUTRIDER_MAX_ROWS, m->context),
         .split_rows = w->split_rows,
     };
     return OUTRIDER_OK;

@@ -54,22 +54,20 @@ struct forward {
 
 enum { NO_BAD_LAYER = 0x7fffffff };
 
-/* Widest output of any matrix product, extra rows included. */
-static size_t widest(const weights *w)
+size_t forward_widest(const weights *w)
 {
     size_t wide = 0;
     for (int i = 0; i < w->config.n_layers; i++) {
         const projection *all[] = {&w->layers[i].qkv, &w->layers[i].o, &w->layers[i].gate_up, &w->layers[i].down};
         for (size_t j = 0; j < 4; j++) wide = all[j]->matrix.rows > wide ? all[j]->matrix.rows : wide;
     }
-    return (wide + 15) / 16 * 16;
+    return wide;
 }
 
 /* Lays the scratch out from `at` on and returns the end: called once with a null base to learn the size. */
-static uint8_t *place(forward *f, uint8_t *at)
+static uint8_t *place(forward *f, const model_config *c, size_t threads, uint8_t *at)
 {
-    const model_config *c = &f->w->config;
-    const size_t rows = f->max_rows, threads = (size_t)pool_threads(f->threads), hidden = (size_t)c->hidden;
+    const size_t rows = f->max_rows, hidden = (size_t)c->hidden;
     const size_t q_width = (size_t)c->n_heads * (size_t)c->head_dim, half = (size_t)c->rotary_dims / 2;
 #define TAKE(field, count)                                                                   \
     do {                                                                                     \
@@ -95,11 +93,21 @@ static uint8_t *place(forward *f, uint8_t *at)
 
 static size_t chunks_for(size_t positions) { return (positions + ATTEND_CHUNK - 1) / ATTEND_CHUNK; }
 
-uint64_t forward_scratch_bytes(const weights *w, const pool *threads, size_t max_rows, size_t max_logits, size_t max_positions)
+/* The sizes that place() needs. Rows of y are padded to whole cache lines. */
+static void set_sizes(forward *f, size_t widest, size_t max_rows, size_t max_logits, size_t max_positions)
 {
-    forward f = {.w = w, .threads = (pool *)threads, .max_rows = max_rows, .max_logits = max_logits,
-                 .max_chunks = chunks_for(max_positions), .y_stride = widest(w)};
-    return (uint64_t)(uintptr_t)place(&f, NULL);
+    f->max_rows = max_rows;
+    f->max_logits = max_logits;
+    f->max_chunks = chunks_for(max_positions);
+    f->y_stride = (widest + 15) / 16 * 16;
+}
+
+uint64_t forward_scratch_bytes(const model_config *config, size_t widest, int threads, size_t max_rows, size_t max_logits,
+                               size_t max_positions)
+{
+    forward f = {0};
+    set_sizes(&f, widest, max_rows, max_logits, max_positions);
+    return (uint64_t)(uintptr_t)place(&f, config, (size_t)threads, NULL);
 }
 
 outrider_status forward_open(forward **out, const weights *w, const kernel_table *table, pool *threads, size_t max_rows,
@@ -111,18 +119,16 @@ outrider_status forward_open(forward **out, const weights *w, const kernel_table
     f->w = w;
     f->k = table;
     f->threads = threads;
-    f->max_rows = max_rows;
-    f->max_logits = max_logits;
-    f->max_chunks = chunks_for(max_positions);
-    f->y_stride = widest(w);
-    f->memory_bytes = (size_t)(uintptr_t)place(f, NULL);
+    set_sizes(f, forward_widest(w), max_rows, max_logits, max_positions);
+    const size_t n_threads = (size_t)pool_threads(threads);
+    f->memory_bytes = (size_t)(uintptr_t)place(f, &w->config, n_threads, NULL);
     f->memory = memory_map(f->memory_bytes);
     if (!f->memory) {
         const size_t bytes = f->memory_bytes;
         free(f);
         return error_memory(err, "scratch of a forward pass", bytes);
     }
-    place(f, f->memory);
+    place(f, &w->config, n_threads, f->memory);
     rope_frequencies(f->frequency, w->config.theta, (size_t)w->config.rotary_dims);
     *out = f;
     return OUTRIDER_OK;

@@ -27,8 +27,10 @@ outrider_status forward_open(forward **out, const weights *w, const kernel_table
                              size_t max_logits, size_t max_positions, outrider_error *err);
 void forward_close(forward *f);
 
-/* Bytes of scratch that forward_open takes for these sizes. */
-uint64_t forward_scratch_bytes(const weights *w, const pool *threads, size_t max_rows, size_t max_logits, size_t max_positions);
+/* Bytes of scratch that forward_open takes for these sizes; `widest` = rows of the widest matrix product, extra rows included. */
+uint64_t forward_scratch_bytes(const model_config *config, size_t widest, int threads, size_t max_rows, size_t max_logits,
+                               size_t max_positions);
+size_t forward_widest(const weights *w);
 
 size_t forward_max_rows(const forward *f);
 

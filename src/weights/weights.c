@@ -48,7 +48,8 @@ static void *store_take(loader *l, size_t bytes, const char *what)
         s->blocks = blocks;
         s->room = room;
     }
-    if (!bytes) bytes = 1;
+    bytes = (bytes + 4095) / 4096 * 4096;
+    if (!bytes) bytes = 4096;
     void *p = memory_map(bytes);
     if (!p) {
         error_memory(l->err, what, bytes);
@@ -270,10 +271,10 @@ static outrider_status pack_all(packing *p)
     return status ? status : load_bias(p);
 }
 
-static outrider_status load_projection(loader *l, projection *out, int layer, const char *const *formats, int n_parts)
+static outrider_status load_projection(loader *l, projection *out, int layer, const char *const *formats)
 {
-    packing p = {.l = l, .out = out, .n_parts = n_parts};
-    for (int i = 0; i < n_parts; i++) {
+    packing p = {.l = l, .out = out};
+    for (int i = 0; i < MAX_PARTS && formats[i]; i++, p.n_parts++) {
         p.parts[i] = get_tensor(l, formats[i], layer);
         if (!p.parts[i]) return OUTRIDER_BAD_FILE;
         out->outs += (size_t)p.parts[i]->rows;
@@ -285,18 +286,24 @@ static outrider_status load_projection(loader *l, projection *out, int layer, co
     free(p.first);
     free(p.candidates);
     free(p.used);
-    for (int i = 0; i < n_parts && !status; i++) {
+    for (int i = 0; i < p.n_parts && !status; i++) {
         file_map_release(&l->store->file.map, l->store->file.map.data + p.parts[i]->file_offset, p.parts[i]->file_bytes);
         report(l, p.parts[i]);
     }
     return status;
 }
 
+/* The tensors of each product of a layer, in the order of layer_weights. */
+enum { PRODUCTS = 4 };
+static const char *const PRODUCT_TENSORS[PRODUCTS][MAX_PARTS] = {
+    {"blk.%d.attn_q", "blk.%d.attn_k", "blk.%d.attn_v"},
+    {"blk.%d.attn_output", NULL, NULL},
+    {"blk.%d.ffn_gate", "blk.%d.ffn_up", NULL},
+    {"blk.%d.ffn_down", NULL, NULL},
+};
+
 static outrider_status load_layer(loader *l, int i)
 {
-    static const char *const qkv[] = {"blk.%d.attn_q", "blk.%d.attn_k", "blk.%d.attn_v"};
-    static const char *const o[] = {"blk.%d.attn_output"}, *const down[] = {"blk.%d.ffn_down"};
-    static const char *const gate_up[] = {"blk.%d.ffn_gate", "blk.%d.ffn_up"};
     layer_weights *layer = &l->w->layers[i];
     layer->attn_norm = load_norm(l, "blk.%d.attn_norm", i);
     if (layer->attn_norm) layer->ffn_norm = load_norm(l, "blk.%d.ffn_norm", i);
@@ -306,24 +313,25 @@ static outrider_status load_layer(loader *l, int i)
         if (layer->q_norm) layer->k_norm = load_norm(l, "blk.%d.attn_k_norm", i);
         if (!layer->k_norm) return l->err->status;
     }
-    outrider_status status = load_projection(l, &layer->qkv, i, qkv, 3);
-    if (!status) status = load_projection(l, &layer->o, i, o, 1);
-    if (!status) status = load_projection(l, &layer->gate_up, i, gate_up, 2);
-    if (!status) status = load_projection(l, &layer->down, i, down, 1);
+    projection *const products[PRODUCTS] = {&layer->qkv, &layer->o, &layer->gate_up, &layer->down};
+    outrider_status status = OUTRIDER_OK;
+    for (int p = 0; p < PRODUCTS && !status; p++) status = load_projection(l, products[p], i, PRODUCT_TENSORS[p]);
     return status;
 }
+
+enum { HEAD_SLICE = 8192 };
 
 typedef struct copying {
     const tensor *from;
     int8_t *to;
-    size_t stride;
+    size_t stride, first; /* bytes; first row of the slice */
 } copying;
 
 static void copy_rows(void *arg, size_t begin, size_t end, int worker)
 {
     const copying *c = arg;
     (void)worker;
-    for (size_t r = begin; r < end; r++)
+    for (size_t r = c->first + begin; r < c->first + end; r++)
         memcpy(c->to + r * c->stride, c->from->weights + r * c->from->row_stride, (size_t)c->from->cols);
 }
 
@@ -345,11 +353,17 @@ static outrider_status load_tables(loader *l)
     w->head.rows = (size_t)head->rows;
     w->head.cols = (size_t)head->cols;
     w->head.superblocks = (w->head.cols + SUPERBLOCK - 1) / SUPERBLOCK;
-    copying c = {head, NULL, w->head.superblocks * SUPERBLOCK};
+    copying c = {head, NULL, w->head.superblocks * SUPERBLOCK, 0};
     c.to = store_take(l, w->head.rows * c.stride, head->name);
     float *scale = c.to ? load_scale(l, head) : NULL;
     if (!scale) return OUTRIDER_NO_MEMORY;
-    pool_run(l->threads, w->head.rows, 64, copy_rows, &c);
+    /* A slice at a time, so that file and copy are never both resident as a whole. */
+    for (size_t first = 0; first < w->head.rows; first += HEAD_SLICE) {
+        const size_t rows = w->head.rows - first < HEAD_SLICE ? w->head.rows - first : HEAD_SLICE;
+        c.first = first;
+        pool_run(l->threads, rows, 64, copy_rows, &c);
+        file_map_release(&l->store->file.map, head->weights + first * head->row_stride, rows * head->row_stride);
+    }
     w->head.k = c.to;
     w->head.scale = scale;
     file_map_release(&l->store->file.map, l->store->file.map.data + head->file_offset, head->file_bytes);
@@ -392,6 +406,70 @@ outrider_status weights_open(weights *w, const char *path, const kernel_table *t
     w->step_bytes = l.store->bytes - (w->config.tied ? 0 : (uint64_t)w->config.vocab * sizeof(float));
     if (status) weights_close(w);
     return status;
+}
+
+static uint64_t whole_pages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+/* Counting the rows that may be split, on all threads. */
+typedef struct counting {
+    const tensor *t;
+    _Atomic size_t found;
+} counting;
+
+static void count_splits(void *arg, size_t begin, size_t end, int worker)
+{
+    counting *c = arg;
+    size_t found = 0;
+    (void)worker;
+    for (size_t r = begin; r < end; r++) found += levels_choose(trtc_f32(c->t->s_lo, r), trtc_f32(c->t->s_hi, r), true, true).split;
+    atomic_fetch_add(&c->found, found);
+}
+
+/* What load_projection will take for one product. */
+static void plan_product(weights_need *need, const trtc_file *file, const kernel_table *table, pool *threads, int layer,
+                         const char *const *formats)
+{
+    size_t outs = 0, candidates = 0, cols = 0;
+    uint64_t read = 0;
+    bool bias = false;
+    for (int i = 0; i < MAX_PARTS && formats[i]; i++) {
+        char name[40];
+        snprintf(name, sizeof name, formats[i], layer);
+        counting c = {trtc_find(file, name), 0};
+        if (!c.t) return; /* weights_open says so */
+        pool_run(threads, (size_t)c.t->rows, 1024, count_splits, &c);
+        outs += (size_t)c.t->rows;
+        cols = (size_t)c.t->cols;
+        candidates += atomic_load(&c.found);
+        read += whole_pages(c.t->file_bytes) + 8192;
+        bias |= c.t->bias != NULL;
+    }
+    const size_t rows = outs + candidates, tiles = (rows + table->tile_rows - 1) / table->tile_rows;
+    const size_t padded = tiles * table->tile_rows, superblocks = (cols + SUPERBLOCK - 1) / SUPERBLOCK;
+    need->resident_bytes += whole_pages(tiles * superblocks * table->tile_bytes) + whole_pages(padded * 2 * sizeof(int16_t)) +
+                            whole_pages(padded * sizeof(float)) + (candidates ? whole_pages(candidates * sizeof(split_row)) : 0) +
+                            (bias ? whole_pages(outs * sizeof(float)) : 0);
+    read += outs * sizeof(row_levels);
+    if (read > need->loading_bytes) need->loading_bytes = read;
+    if (rows > need->widest) need->widest = rows;
+}
+
+weights_need weights_plan(const trtc_file *file, const kernel_table *table, pool *threads)
+{
+    const model_config c = config_from_trtc(&file->header);
+    const size_t hidden = (size_t)c.hidden, vocab = (size_t)c.vocab;
+    weights_need need = {0};
+    for (int i = 0; i < c.n_layers; i++) {
+        for (int p = 0; p < PRODUCTS; p++) plan_product(&need, file, table, threads, i, PRODUCT_TENSORS[p]);
+        need.resident_bytes += 2 * whole_pages(hidden * sizeof(float));
+        if (c.has_qk_norm) need.resident_bytes += 2 * whole_pages((size_t)c.head_dim * sizeof(float));
+    }
+    const size_t stride = (hidden + SUPERBLOCK - 1) / SUPERBLOCK * SUPERBLOCK;
+    need.resident_bytes += whole_pages(hidden * sizeof(float)) + whole_pages(vocab * stride) +
+                           (c.tied ? 1 : 2) * whole_pages(vocab * sizeof(float));
+    const uint64_t head = whole_pages((vocab < HEAD_SLICE ? vocab : HEAD_SLICE) * hidden + 8 * vocab) + 8192;
+    if (head > need.loading_bytes) need.loading_bytes = head;
+    return need;
 }
 
 void weights_close(weights *w)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "file/trtc.h"
 #include "kernels/kernels.h"
 #include "weights/config.h"
 
@@ -49,6 +50,15 @@ typedef struct weights {
 
     struct weights_store *store; /* owns all of the above */
 } weights;
+
+/* Memory that the weights of an open container will take: all of weights.resident_bytes, known before anything is packed. */
+typedef struct weights_need {
+    uint64_t resident_bytes; /* packed, in whole pages */
+    uint64_t loading_bytes;  /* on top of it while loading: the file's pages of the largest records that are read at a time, and work space */
+    size_t widest;           /* rows of the widest matrix product, extra rows included */
+} weights_need;
+
+weights_need weights_plan(const trtc_file *file, const kernel_table *table, pool *threads);
 
 /* Called with bytes of the file done and in all. */
 typedef void (*weights_progress)(void *user, uint64_t done, uint64_t total);

@@ -163,7 +163,7 @@ static void test_stop_strings(void **state)
         o.max_tokens = 5;
         text[0] = 0;
         check_ok(outrider_session_generate(s, &o, gather, text, &result, &err), &err);
-        assert_string_equal(text, ", 10, ");
+        assert_string_equal(text, ", 10,");
         outrider_session_close(s);
     }
     outrider_model_close(model);

@@ -1,7 +1,7 @@
 """Values of tools/oracle.py for the kernel test: make_vectors.py OUT writes them to one file.
 
-The file: b"KVECTORS", then records of a name (24 bytes, zero padded), the payload's size in bytes (u32), four zero bytes, and the
-payload, padded to 8 bytes. Everything is little-endian. tests/kernels/vectors.bin is what this program writes.
+The file: b"KVECTORS", then records of a name (24 bytes, zero padded), the payload's size in bytes (u32), four zero bytes,
+and the payload, padded to 8 bytes. Everything is little-endian. tests/kernels/vectors.bin is what this program writes.
 """
 import os, struct, sys
 import numpy as np
@@ -23,7 +23,8 @@ def half(x):
 
 
 def exp_points():
-    corners = np.array([-87, 88, 0, -0.0, -87.5, 89, np.inf, -np.inf, -86.99999, -87.00001, 1e-30, -1e-30, 1e38, -1e38], F)
+    corners = np.array([-87, 88, 0, -0.0, -87.5, 89, np.inf, -np.inf, -86.99999, -87.00001, 1e-30, -1e-30, 1e38, -1e38],
+                       F)
     return np.concatenate([corners, np.linspace(-88, 89, 3000, dtype=F), (bell(986) * F(2)).astype(F)])
 
 
@@ -34,12 +35,19 @@ def elementwise(out):
     with np.errstate(over="ignore"):
         y = (gate * (F(1) / (F(1) + oracle.exp32(-gate)))) * up
     out["swiglu gate"], out["swiglu up"], out["swiglu y"] = gate, up, y.astype(F)
-    x = np.concatenate([bell(2000) * np.exp2(rng.integers(-26, 18, 2000)).astype(F), np.array([65504, 65519.9, 65520, 1e9, -np.inf, 6e-8, 2e-8], F)])
+    limits = np.array([65504, 65519.9, 65520, 1e9, -np.inf, 6e-8, 2e-8], F)
+    x = np.concatenate([bell(2000) * np.exp2(rng.integers(-26, 18, 2000)).astype(F), limits])
     with np.errstate(over="ignore"):
         out["half x"], out["half y"] = x, half(x)
     for n in (24, 80, 257):
         x, w = bell(n), bell(n)
         out[f"rmsnorm {n} x"], out[f"rmsnorm {n} w"], out[f"rmsnorm {n} y"] = x, w, oracle.rmsnorm(x, w, F(1e-6))
+
+
+def blocks(k):
+    """Rows of integers in the shape that oracle.matvec takes."""
+    padding = np.zeros((k.shape[0], (-k.shape[1]) % 256), np.int32)
+    return np.concatenate([k, padding], 1).reshape(k.shape[0], -1, 16, 4, 4)
 
 
 def matrices(out):
@@ -57,19 +65,18 @@ def matrices(out):
         a, b, scale[i] = oracle.levels(lo, hi, bool(((sign[i] != 0) & (high[i] == 0)).any()), bool(high[i].any()))
         levels[i] = a, b
         k[i] = sign[i] * np.where(high[i] == 1, b, a)
-    pad = lambda k: np.concatenate([k, np.zeros((k.shape[0], (-k.shape[1]) % 256), np.int32)], 1).reshape(k.shape[0], -1, 16, 4, 4)
     planes = np.stack([np.packbits(m, axis=1, bitorder="little") for m in (sign > 0, sign < 0, high == 1)], 1)
     out["five planes"], out["five levels"], out["five scale"] = planes, levels, scale
-    out["five y"] = oracle.matvec({"k": pad(k), "s": scale, "bias": None}, x)
+    out["five y"] = oracle.matvec({"k": blocks(k), "s": scale, "bias": None}, x)
     k = rng.integers(-127, 128, (rows, cols)).astype(np.int32)
     stored = np.zeros((rows, 768), np.int8)
     stored[:, :cols] = k
     out["int8 k"], out["int8 scale"] = stored, bell(rows)
-    out["int8 y"] = oracle.matvec({"k": pad(k), "s": out["int8 scale"], "bias": None}, x)
+    out["int8 y"] = oracle.matvec({"k": blocks(k), "s": out["int8 scale"], "bias": None}, x)
 
 
 def attention(out):
-    """Heads, KV heads and lengths of one position's attention; the methods of oracle.Model need only these fields of it."""
+    """Attention of one position and RoPE; the methods of oracle.Model need only the fields that are set here."""
     for dim, heads, n in ((24, 3, 1), (24, 3, 33), (24, 3, 257), (24, 1, 513), (64, 5, 65)):
         model = oracle.Model.__new__(oracle.Model)
         model.nq, model.nkv, model.d = heads, 1, dim
@@ -84,7 +91,8 @@ def attention(out):
         model.freq = (1.0 / np.power(1e6, 2.0 * j / rot)).astype(F)
         s, c = oracle.sincos(float(pos) * model.freq.astype(np.float64))
         x, name = bell(rot), f"rope {rot} {pos}"
-        out[f"{name} x"], out[f"{name} c"], out[f"{name} s"], out[f"{name} y"] = x, c, s, oracle.Model.rope(model, x, pos)
+        out[f"{name} x"], out[f"{name} c"], out[f"{name} s"] = x, c, s
+        out[f"{name} y"] = oracle.Model.rope(model, x, pos)
 
 
 def main():

@@ -1,9 +1,11 @@
-/* Every function of every instruction set's kernel table that this processor runs, against the plain C and against the oracle.
+/* Every function of every instruction set's kernel table that this processor runs, against the plain C and against the
+ * oracle.
  *
  *   test_kernels            the test
- *   test_kernels --plant    the same comparisons with one wrong bit planted in each function in turn; exits with 1, having found them all
- *   test_kernels --bench    times the matrix kernels
  *   test_kernels --brief    the test without the longest cases (for emulated processors)
+ *   test_kernels --plant    the same comparisons with one wrong bit planted in each function in turn; exits with 1 when
+ *                           all of them were found
+ *   test_kernels --bench    times the matrix kernels
  *
  * With OUTRIDER_NO_CMOCKA it is a program of its own, for targets that have no cmocka. */
 #include "kernel_checks.h"
@@ -17,15 +19,21 @@ static check_depth depth = CHECK_FULL;
 
 #if defined(OUTRIDER_NO_CMOCKA)
 static bool all_passed = true;
-#define assert_true(condition) \
-    do { \
-        if (!(condition)) { \
+#define assert_true(condition)                                              \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            all_passed = false; \
-        } \
+            all_passed = false;                                             \
+        }                                                                   \
     } while (0)
-struct CMUnitTest { const char *name; void (*run)(void **); };
-#define cmocka_unit_test(function) {#function, function}
+struct CMUnitTest {
+    const char *name;
+    void (*run)(void **);
+};
+#define cmocka_unit_test(function) \
+    {                              \
+#function, function        \
+    }
 static int run_tests(const struct CMUnitTest *tests, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -55,10 +63,10 @@ static bool check_all_tables(const char *name)
     return ok;
 }
 
-#define TEST_OF(name) \
-    static void test_##name(void **state) \
-    { \
-        (void)state; \
+#define TEST_OF(name)                         \
+    static void test_##name(void **state)     \
+    {                                         \
+        (void)state;                          \
         assert_true(check_all_tables(#name)); \
     }
 
@@ -113,8 +121,8 @@ static void test_planted_bit_is_found(void **state)
     }
 }
 
-/* The exit status of a run in which every function of every table goes wrong, one after the other: 1 (a failed comparison) when all of
- * them were found. */
+/* The exit status of a run in which every function of every table goes wrong, one after the other: 1 (a failed
+ * comparison) when all of them were found. */
 static int plant_mode(void)
 {
     bool missed = false;
@@ -150,10 +158,18 @@ int main(int argc, char **argv)
     }
     if (!strcmp(mode, "--brief")) depth = CHECK_BRIEF;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_five_pack_row), cmocka_unit_test(test_five_multiply), cmocka_unit_test(test_int8_multiply),
-        cmocka_unit_test(test_quantise),      cmocka_unit_test(test_rmsnorm),       cmocka_unit_test(test_rope),
-        cmocka_unit_test(test_to_half),       cmocka_unit_test(test_attend),        cmocka_unit_test(test_swiglu),
-        cmocka_unit_test(test_add),           cmocka_unit_test(test_argmax),        cmocka_unit_test(test_oracle_vectors),
+        cmocka_unit_test(test_five_pack_row),
+        cmocka_unit_test(test_five_multiply),
+        cmocka_unit_test(test_int8_multiply),
+        cmocka_unit_test(test_quantise),
+        cmocka_unit_test(test_rmsnorm),
+        cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_to_half),
+        cmocka_unit_test(test_attend),
+        cmocka_unit_test(test_swiglu),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_argmax),
+        cmocka_unit_test(test_oracle_vectors),
         cmocka_unit_test(test_planted_bit_is_found),
     };
     return RUN(tests);

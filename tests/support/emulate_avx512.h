@@ -1,5 +1,6 @@
-/* AVX-512 in plain C: included before src/kernels/x86/avx512_matrix.c (with OUTRIDER_EMULATE_AVX512, and kernels_avx512 renamed) it lets
- * the kernels of that file run and be compared on any processor. SIMDe supplies the intrinsics; those it lacks stand below. */
+/* AVX-512 in plain C: included before src/kernels/x86/avx512_matrix.c (with OUTRIDER_EMULATE_AVX512, and
+ * kernels_avx512 renamed) it lets the kernels of that file run and be compared on any processor. SIMDe supplies the
+ * intrinsics; those it lacks stand below. */
 #ifndef SUPPORT_EMULATE_AVX512_H
 #define SUPPORT_EMULATE_AVX512_H
 

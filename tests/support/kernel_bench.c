@@ -28,12 +28,13 @@ static void *place_heap(int number, size_t size, size_t align)
     return check_alloc(size);
 }
 
-/* One line: the least time of a call, per 192 weights (twelve rows of 16 columns, or what a 512-bit vector of codes holds). */
+/* One line: the least time of a call, per 192 weights (twelve rows of 16 columns, or what a 512-bit vector of codes
+ * holds). */
 static void report(const char *name, size_t width, size_t weights, size_t bytes, uint64_t ns, uint64_t ticks)
 {
     const double units = (double)weights / 192.0;
-    printf("%-14s T=%-3zu %8.2f ns %8.2f cycles %8.2f cycles/row  %6.2f GB/s\n", name, width, (double)ns / units, (double)ticks / units,
-           (double)ticks / units / (double)width, (double)bytes / (double)ns);
+    printf("%-14s T=%-3zu %8.2f ns %8.2f cycles %8.2f cycles/row  %6.2f GB/s\n", name, width, (double)ns / units,
+           (double)ticks / units, (double)ticks / units / (double)width, (double)bytes / (double)ns);
 }
 
 static void bench_size(const kernel_table *table, const char *label, size_t rows, size_t cols, int runs)
@@ -71,7 +72,8 @@ static void bench_size(const kernel_table *table, const char *label, size_t rows
             }
             char name[32];
             snprintf(name, sizeof name, "%s %s", kind ? "int8" : "five", label);
-            report(name, width, rows * cols, kind ? rows * cols : five.tiles * five.superblocks * table->tile_bytes, least_ns, least_ticks);
+            report(name, width, rows * cols, kind ? rows * cols : five.tiles * five.superblocks * table->tile_bytes, least_ns,
+                   least_ticks);
         }
         free(x);
         free(y);

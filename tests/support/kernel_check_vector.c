@@ -12,7 +12,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static float *floats(int slot, size_t n, guarded_where where) { return guarded_place(slot, n * sizeof(float), sizeof(float), where); }
+static float *floats(int slot, size_t n, guarded_where where)
+{
+    return guarded_place(slot, n * sizeof(float), sizeof(float), where);
+}
 
 static bool intact(const kernel_table *table, const char *name, size_t n)
 {
@@ -22,10 +25,12 @@ static bool intact(const kernel_table *table, const char *name, size_t n)
 static bool same_floats(const kernel_table *table, const char *name, size_t n, int kind, const float *want, const float *got)
 {
     const size_t at = first_difference(want, got, n);
-    return at == n || check_failed(table, "%s: %zu values of fill %d: %a expected at %zu, got %a", name, n, kind, (double)want[at], at, (double)got[at]);
+    return at == n || check_failed(table, "%s: %zu values of fill %d: %a expected at %zu, got %a", name, n, kind,
+                                   (double)want[at], at, (double)got[at]);
 }
 
-static const size_t lengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 31, 32, 33, 63, 64, 65, 72, 80, 127, 128, 255, 256, 257, 4096};
+static const size_t lengths[] = {1,  2,  7,  8,  9,  15, 16,  17,  23,  24,  31,  32,
+                                 33, 63, 64, 65, 72, 80, 127, 128, 255, 256, 257, 4096};
 
 bool check_rmsnorm(const kernel_table *table, check_depth depth)
 {
@@ -40,7 +45,8 @@ bool check_rmsnorm(const kernel_table *table, check_depth depth)
                 const size_t n = lengths[i];
                 const float eps = kind % 2 ? 1e-6f : 1e-5f;
                 guarded_clear();
-                float *x = floats(0, n, (guarded_where)w), *weight = floats(1, n, (guarded_where)w), *y = floats(2, n, (guarded_where)w);
+                float *x = floats(0, n, (guarded_where)w), *weight = floats(1, n, (guarded_where)w),
+                      *y = floats(2, n, (guarded_where)w);
                 fill_floats(x, n, (fill)kind, &r);
                 fill_floats(weight, n, FILL_BELL, &r);
                 plain.rmsnorm(want, x, weight, n, eps);
@@ -65,7 +71,8 @@ bool check_rope(const kernel_table *table, check_depth depth)
             for (int w = 0; w < GUARDED_PLACES; w++) {
                 const size_t n = turned[i];
                 guarded_clear();
-                float *x = floats(0, n, (guarded_where)w), *cosine = floats(1, n / 2, (guarded_where)w), *sine = floats(2, n / 2, (guarded_where)w);
+                float *x = floats(0, n, (guarded_where)w), *cosine = floats(1, n / 2, (guarded_where)w),
+                      *sine = floats(2, n / 2, (guarded_where)w);
                 fill_floats(x, n, (fill)kind, &r);
                 for (size_t j = 0; j < n / 2; j++) {
                     const float angle = rng_unit(&r) * 6.2831853f;
@@ -84,12 +91,14 @@ static bool same_halves(const kernel_table *table, const float *x, const uint16_
 {
     for (size_t i = 0; i < n; i++) {
         const bool both_nan = (want[i] & 0x7fff) > 0x7c00 && (got[i] & 0x7fff) > 0x7c00;
-        if (want[i] != got[i] && !both_nan) return check_failed(table, "to_half: %a: %04x expected, got %04x", (double)x[i], want[i], got[i]);
+        if (want[i] != got[i] && !both_nan)
+            return check_failed(table, "to_half: %a: %04x expected, got %04x", (double)x[i], want[i], got[i]);
     }
     return true;
 }
 
-/* Every f16 value, the middle between it and the next one, and the f32 neighbours of both, with both signs: whole domain of rounding decisions. */
+/* Every f16 value, the middle between it and the next one, and the f32 neighbours of both, with both signs: whole
+ * domain of rounding decisions. */
 bool check_to_half(const kernel_table *table, check_depth depth)
 {
     rng r = {7};
@@ -103,7 +112,8 @@ bool check_to_half(const kernel_table *table, check_depth depth)
         uint16_t *got = guarded_place(1, STEP * sizeof *got, 2, GUARDED_END);
         const float value = ref_from_half((uint16_t)h), next = h < 0x7bff ? ref_from_half((uint16_t)(h + 1)) : 65536.0f;
         const float middle = value + (next - value) * 0.5f;
-        const float points[6] = {value, nextafterf(value, -1.0f), nextafterf(value, INFINITY), middle, nextafterf(middle, 0.0f), nextafterf(middle, INFINITY)};
+        const float points[6] = {value,  nextafterf(value, -1.0f), nextafterf(value, INFINITY),
+                                 middle, nextafterf(middle, 0.0f), nextafterf(middle, INFINITY)};
         for (size_t i = 0; i < STEP; i++) x[i] = i < 6 ? points[i] : -points[i - 6];
         plain.to_half(want, x, STEP);
         table->to_half(got, x, STEP);
@@ -130,7 +140,7 @@ bool check_to_half(const kernel_table *table, check_depth depth)
     return true;
 }
 
-/* -- Attention ------------------------------------------------------------------------------------------------------ */
+/* -- Attention ----------------------------------------------------------------------------------------------------- */
 
 typedef enum attend_kind { ATTEND_BELL, ATTEND_PEAKED, ATTEND_EQUAL, ATTEND_EXTREME, ATTEND_KINDS } attend_kind;
 
@@ -151,7 +161,8 @@ static uint16_t half_value(attend_kind kind, bool key, rng *r)
 enum { SLOT_Q = 0, SLOT_OUT, SLOT_SCRATCH, SLOT_KV, MOST_CHUNKS = 5 };
 
 /* Keys and values end with the last position that is seen: the rows of a chunk behind it may not be read. */
-static bool attend_case(const kernel_table *table, size_t dim, size_t heads, size_t positions, attend_kind kind, guarded_where where, rng *r)
+static bool attend_case(const kernel_table *table, size_t dim, size_t heads, size_t positions, attend_kind kind,
+                        guarded_where where, rng *r)
 {
     kernel_table plain;
     kernels_ref(&plain);
@@ -172,15 +183,22 @@ static bool attend_case(const kernel_table *table, size_t dim, size_t heads, siz
     }
     float *q = floats(SLOT_Q, heads * dim, where), *out = floats(SLOT_OUT, heads * dim, where);
     fill_floats(q, heads * dim, kind == ATTEND_EXTREME ? FILL_SPREAD : FILL_BELL, r);
-    attention a = {.q = q, .heads = heads, .head_dim = dim, .q_scale = 1.0f / sqrtf((float)dim), .positions = positions, .k = k, .v = v, .out = want};
+    attention a = {.q = q,
+                   .heads = heads,
+                   .head_dim = dim,
+                   .q_scale = 1.0f / sqrtf((float)dim),
+                   .positions = positions,
+                   .k = k,
+                   .v = v,
+                   .out = want};
     a.scratch = guarded_place(SLOT_SCRATCH, 4 * chunks * sizeof *a.scratch, sizeof(float), where);
     plain.attend(&a);
     a.out = out;
     table->attend(&a);
     const size_t at = first_difference(want, out, heads * dim);
     if (at < heads * dim)
-        return check_failed(table, "attend: %zu heads of %zu, %zu positions, data %d: head %zu value %zu: %a expected, got %a", heads, dim, positions,
-                            (int)kind, at / dim, at % dim, (double)want[at], (double)out[at]);
+        return check_failed(table, "attend: %zu heads of %zu, %zu positions, data %d: head %zu value %zu: %a expected, got %a",
+                            heads, dim, positions, (int)kind, at / dim, at % dim, (double)want[at], (double)out[at]);
     return intact(table, "attend", heads * dim);
 }
 
@@ -188,7 +206,8 @@ bool check_attend(const kernel_table *table, check_depth depth)
 {
     rng r = {8};
     static const size_t dims[] = {24, 64, 128, 256}, odd_dims[] = {8, 16, 20, 72, 80};
-    static const size_t positions[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025};
+    static const size_t positions[] = {1,   2,   15,  16,  17,  31,  32,  33,  63,   64,   65,  127,
+                                       128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025};
     for (size_t d = 0; d < COUNT(dims); d++)
         for (size_t p = 0; p < COUNT(positions); p++) {
             if (depth == CHECK_BRIEF && positions[p] > 513) continue;
@@ -197,7 +216,9 @@ bool check_attend(const kernel_table *table, check_depth depth)
                 const attend_kind kind = (attend_kind)((p + heads) % ATTEND_KINDS);
                 if (!attend_case(table, dims[d], heads, positions[p], kind, (guarded_where)(heads % 2), &r)) return false;
                 for (int other = 0; other < ATTEND_KINDS && positions[p] < 64 && heads < 4; other++)
-                    if (!attend_case(table, dims[d], heads, positions[p], (attend_kind)other, (guarded_where)((heads + 1) % 2), &r)) return false;
+                    if (!attend_case(table, dims[d], heads, positions[p], (attend_kind)other, (guarded_where)((heads + 1) % 2),
+                                     &r))
+                        return false;
             }
         }
     for (size_t d = 0; d < COUNT(odd_dims); d++)
@@ -206,11 +227,13 @@ bool check_attend(const kernel_table *table, check_depth depth)
     return true;
 }
 
-/* -- Elementwise ---------------------------------------------------------------------------------------------------- */
+/* -- Elementwise --------------------------------------------------------------------------------------------------- */
 
 /* Rule 10's branches, as arguments of exp32 (swiglu takes its gate with the sign turned). */
-static const float exp_corners[] = {-87.0f, 88.0f, 0.0f, -0.0f, -86.99999f, -87.00001f, -87.5f, 87.99999f, 88.00001f, 89.0f, INFINITY, -INFINITY, NAN,
-                                    FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, -FLT_TRUE_MIN, 0.34657359f, -0.34657359f, 1e-8f, -1e-8f, -103.97f, -1000.0f};
+static const float exp_corners[] = {-87.0f,       88.0f,     0.0f,      -0.0f,        -86.99999f,    -87.00001f,
+                                    -87.5f,       87.99999f, 88.00001f, 89.0f,        INFINITY,      -INFINITY,
+                                    NAN,          FLT_MAX,   -FLT_MAX,  FLT_TRUE_MIN, -FLT_TRUE_MIN, 0.34657359f,
+                                    -0.34657359f, 1e-8f,     -1e-8f,    -103.97f,     -1000.0f};
 
 bool check_swiglu(const kernel_table *table, check_depth depth)
 {
@@ -229,7 +252,8 @@ bool check_swiglu(const kernel_table *table, check_depth depth)
             gate[i] = (rng_unit(&r) - 0.5f) * (i % 4 ? 180.0f : 10.0f);
             if (i % 64 == 5) gate[i] = -exp_corners[rng_next(&r) % COUNT(exp_corners)];
             /* A run of neighbours around each multiple of ln 2 / 2, where the exponent changes. */
-            if (i % 64 > 56) gate[i] = nextafterf(i % 64 == 57 ? (float)rng_int(&r, -250, 250) * 0.34657359f : gate[i - 1], 1000.0f);
+            if (i % 64 > 56)
+                gate[i] = nextafterf(i % 64 == 57 ? (float)rng_int(&r, -250, 250) * 0.34657359f : gate[i - 1], 1000.0f);
         }
         plain.swiglu(want, gate, up, n);
         table->swiglu(out, gate, up, n);
@@ -273,9 +297,11 @@ static bool argmax_call(const kernel_table *table, const float *z, size_t n)
     if (table->argmax(z, n, &got, &got_second) != ok || table->argmax(z, n, &alone, NULL) != ok)
         return check_failed(table, "argmax: %zu logits: %s", n, ok ? "refused" : "took a value that is no number");
     if (!ok) return true;
-    if (got != want || alone != want) return check_failed(table, "argmax: %zu logits: id %u expected, got %u and %u", n, want, got, alone);
+    if (got != want || alone != want)
+        return check_failed(table, "argmax: %zu logits: id %u expected, got %u and %u", n, want, got, alone);
     /* As numbers: the runner-up may be either zero. */
-    return got_second == want_second || n < 2 || check_failed(table, "argmax: %zu logits: second %a expected, got %a", n, (double)want_second, (double)got_second);
+    return got_second == want_second || n < 2 ||
+           check_failed(table, "argmax: %zu logits: second %a expected, got %a", n, (double)want_second, (double)got_second);
 }
 
 bool check_argmax(const kernel_table *table, check_depth depth)

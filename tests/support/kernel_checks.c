@@ -28,7 +28,7 @@ static void *place_heap(int number, size_t size, size_t align)
     return check_alloc(size);
 }
 
-/* -- Activations ---------------------------------------------------------------------------------------------------- */
+/* -- Activations --------------------------------------------------------------------------------------------------- */
 
 /* Rows of quantised activations, each on its own, from which calls of any width are put together. */
 typedef struct row_source {
@@ -37,7 +37,16 @@ typedef struct row_source {
     float *d;  /* [WIDEST][superblocks][4] */
 } row_source;
 
-typedef enum row_kind { ROWS_RANDOM, ROWS_TOP, ROWS_BOTTOM, ROWS_ALTERNATING, ROWS_HUGE_SCALE, ROWS_TINY_SCALE, ROWS_ZERO, ROW_KINDS } row_kind;
+typedef enum row_kind {
+    ROWS_RANDOM,
+    ROWS_TOP,
+    ROWS_BOTTOM,
+    ROWS_ALTERNATING,
+    ROWS_HUGE_SCALE,
+    ROWS_TINY_SCALE,
+    ROWS_ZERO,
+    ROW_KINDS
+} row_kind;
 
 /* The padding behind cols is zero, as quantise leaves it. */
 static void row_source_make(row_source *s, size_t cols, row_kind kind, rng *r)
@@ -104,7 +113,7 @@ static void free_activations(activations *a)
     free(a->sums);
 }
 
-/* -- Matrices ------------------------------------------------------------------------------------------------------- */
+/* -- Matrices ------------------------------------------------------------------------------------------------------ */
 
 /* What a matrix case is about, for messages. */
 typedef struct matrix_case {
@@ -113,9 +122,10 @@ typedef struct matrix_case {
     int weights, activations;
 } matrix_case;
 
-/* A call of width `width` on rows [from, to) of the output wrote exactly those rows, and the bits of `expected` [WIDEST][rows]. */
-static bool compare_output(const kernel_table *table, const matrix_case *mc, const float *y, size_t stride, size_t width, size_t from, size_t to,
-                           const float *expected)
+/* A call of width `width` on rows [from, to) of the output wrote exactly those rows, and the bits of `expected`
+ * [WIDEST][rows]. */
+static bool compare_output(const kernel_table *table, const matrix_case *mc, const float *y, size_t stride, size_t width,
+                           size_t from, size_t to, const float *expected)
 {
     for (size_t t = 0; t < width; t++) {
         for (size_t r = 0; r < (t + 1 < width ? stride : mc->rows); r++) {
@@ -125,14 +135,16 @@ static bool compare_output(const kernel_table *table, const matrix_case *mc, con
             const float *want = r >= from && r < to ? expected + t * mc->rows + r : &untouched;
             if (first_difference(got, want, 1) == 0)
                 return check_failed(table,
-                                    "%s: %zu x %zu, weights %d, activations %d, width %zu, rows %zu to %zu, %s: row %zu of activation row %zu: %a "
+                                    "%s: %zu x %zu, weights %d, activations %d, width %zu, rows %zu to %zu, %s: row %zu of "
+                                    "activation row %zu: %a "
                                     "expected, got %a",
                                     mc->name, mc->rows, mc->cols, mc->weights, mc->activations, width, from, to,
                                     where == GUARDED_END ? "at end" : "at start", r, t, (double)*want, (double)*got);
         }
     }
     if (!guarded_intact())
-        return check_failed(table, "%s: %zu x %zu, width %zu, rows %zu to %zu: wrote outside its buffers", mc->name, mc->rows, mc->cols, width, from, to);
+        return check_failed(table, "%s: %zu x %zu, width %zu, rows %zu to %zu: wrote outside its buffers", mc->name, mc->rows,
+                            mc->cols, width, from, to);
     return true;
 }
 
@@ -175,10 +187,13 @@ static bool all_calls(const matrix_call *call, size_t units, bool ranges)
 }
 
 /* Weights and activations that go together: everything random, and the corners where sums are largest. */
-static const struct { five_kind weights; row_kind rows; } five_pairs[] = {
-    {FIVE_RANDOM, ROWS_RANDOM},         {FIVE_ALL_HIGH, ROWS_TOP},         {FIVE_ALL_LOW, ROWS_BOTTOM},
-    {FIVE_ALL_MINUS_HIGH, ROWS_TOP},    {FIVE_ALTERNATING, ROWS_TOP},      {FIVE_ALTERNATING, ROWS_ALTERNATING},
-    {FIVE_RANDOM, ROWS_HUGE_SCALE},     {FIVE_RANDOM, ROWS_TINY_SCALE},    {FIVE_ZERO, ROWS_ALTERNATING},
+static const struct {
+    five_kind weights;
+    row_kind rows;
+} five_pairs[] = {
+    {FIVE_RANDOM, ROWS_RANDOM},      {FIVE_ALL_HIGH, ROWS_TOP},      {FIVE_ALL_LOW, ROWS_BOTTOM},
+    {FIVE_ALL_MINUS_HIGH, ROWS_TOP}, {FIVE_ALTERNATING, ROWS_TOP},   {FIVE_ALTERNATING, ROWS_ALTERNATING},
+    {FIVE_RANDOM, ROWS_HUGE_SCALE},  {FIVE_RANDOM, ROWS_TINY_SCALE}, {FIVE_ZERO, ROWS_ALTERNATING},
     {FIVE_ALL_HIGH, ROWS_ZERO},
 };
 
@@ -229,7 +244,8 @@ static bool check_five(const kernel_table *table, check_depth depth)
         for (size_t c = 0; c < COUNT(all_cols); c++)
             for (size_t p = 0; p < COUNT(five_pairs); p++) {
                 if (left_out(depth, all_rows[i], all_cols[c], p)) continue;
-                const matrix_case mc = {"five_multiply", all_rows[i], all_cols[c], (int)five_pairs[p].weights, (int)five_pairs[p].rows};
+                const matrix_case mc = {"five_multiply", all_rows[i], all_cols[c], (int)five_pairs[p].weights,
+                                        (int)five_pairs[p].rows};
                 if (!five_case(table, &mc, &r)) return false;
             }
     return true;
@@ -237,10 +253,13 @@ static bool check_five(const kernel_table *table, check_depth depth)
 
 typedef enum int8_kind { INT8_RANDOM, INT8_LOWEST, INT8_TOP, INT8_ALTERNATING, INT8_ZERO } int8_kind;
 
-static const struct { int8_kind weights; row_kind rows; } int8_pairs[] = {
-    {INT8_RANDOM, ROWS_RANDOM},     {INT8_LOWEST, ROWS_TOP},           {INT8_LOWEST, ROWS_BOTTOM},    {INT8_TOP, ROWS_BOTTOM},
-    {INT8_ALTERNATING, ROWS_TOP},   {INT8_ALTERNATING, ROWS_ALTERNATING}, {INT8_RANDOM, ROWS_HUGE_SCALE}, {INT8_RANDOM, ROWS_TINY_SCALE},
-    {INT8_ZERO, ROWS_RANDOM},
+static const struct {
+    int8_kind weights;
+    row_kind rows;
+} int8_pairs[] = {
+    {INT8_RANDOM, ROWS_RANDOM},     {INT8_LOWEST, ROWS_TOP},        {INT8_LOWEST, ROWS_BOTTOM},
+    {INT8_TOP, ROWS_BOTTOM},        {INT8_ALTERNATING, ROWS_TOP},   {INT8_ALTERNATING, ROWS_ALTERNATING},
+    {INT8_RANDOM, ROWS_HUGE_SCALE}, {INT8_RANDOM, ROWS_TINY_SCALE}, {INT8_ZERO, ROWS_RANDOM},
 };
 
 static void int8_fill(int8_t *k, size_t cols, int8_kind kind, rng *r)
@@ -303,13 +322,15 @@ static bool check_int8(const kernel_table *table, check_depth depth)
         for (size_t c = 0; c < COUNT(all_cols); c++)
             for (size_t p = 0; p < COUNT(int8_pairs); p++) {
                 if (left_out(depth, all_rows[i], all_cols[c], p)) continue;
-                const matrix_case mc = {"int8_multiply", all_rows[i], all_cols[c], (int)int8_pairs[p].weights, (int)int8_pairs[p].rows};
+                const matrix_case mc = {"int8_multiply", all_rows[i], all_cols[c], (int)int8_pairs[p].weights,
+                                        (int)int8_pairs[p].rows};
                 if (!int8_case(table, &mc, &r)) return false;
             }
     return true;
 }
 
-/* A row of level k times a unit vector gives back k: so packing keeps every weight in its place, whatever a table's form is. */
+/* A row of level k times a unit vector gives back k: so packing keeps every weight in its place, whatever a table's
+ * form is. */
 static bool check_pack(const kernel_table *table, check_depth depth)
 {
     (void)depth;
@@ -336,10 +357,13 @@ static bool check_pack(const kernel_table *table, check_depth depth)
             table->five_multiply(&m, 0, m.tiles, &a, y, rows);
             for (size_t i = 0; i < rows && ok; i++) {
                 const uint8_t *planes = source.planes + 3 * i * source.plane_bytes + c / 8;
-                const int p = planes[0] >> c % 8 & 1, n = planes[source.plane_bytes] >> c % 8 & 1, h = planes[2 * source.plane_bytes] >> c % 8 & 1;
+                const int p = planes[0] >> c % 8 & 1, n = planes[source.plane_bytes] >> c % 8 & 1,
+                          h = planes[2 * source.plane_bytes] >> c % 8 & 1;
                 const float want = (float)((p - n) * source.levels[2 * i + (size_t)h]);
                 /* Compared as numbers: a zero weight may give either zero. */
-                if (y[i] != want) ok = check_failed(table, "five_pack_row: row %zu column %zu: %g expected, got %g", i, c, (double)want, (double)y[i]);
+                if (y[i] != want)
+                    ok = check_failed(table, "five_pack_row: row %zu column %zu: %g expected, got %g", i, c, (double)want,
+                                      (double)y[i]);
             }
         }
         row_source_free(&x);
@@ -348,10 +372,11 @@ static bool check_pack(const kernel_table *table, check_depth depth)
     return ok && (guarded_intact() || check_failed(table, "five_pack_row: wrote outside its buffers"));
 }
 
-/* -- Quantise ------------------------------------------------------------------------------------------------------- */
+/* -- Quantise ------------------------------------------------------------------------------------------------------ */
 
 /* Row t of `rows`, superblocks [begin, end): equal to the plain C, and nothing else is touched. */
-static bool quantise_call(const kernel_table *table, const float *x, size_t cols, size_t rows, size_t t, size_t begin, size_t end, int kind)
+static bool quantise_call(const kernel_table *table, const float *x, size_t cols, size_t rows, size_t t, size_t begin,
+                          size_t end, int kind)
 {
     kernel_table plain;
     kernels_ref(&plain);
@@ -369,7 +394,9 @@ static bool quantise_call(const kernel_table *table, const float *x, size_t cols
         ok = !memcmp(want.q, got.q, blocks * SUPERBLOCK) && !memcmp(want.d, got.d, blocks * GROUPS * sizeof *want.d) &&
              !memcmp(want.sums, got.sums, blocks * 8 * sizeof *want.sums) && guarded_intact();
     free_activations(&want);
-    if (!ok) check_failed(table, "quantise: %zu columns, fill %d, row %zu of %zu, superblocks %zu to %zu differ", cols, kind, t, rows, begin, end);
+    if (!ok)
+        check_failed(table, "quantise: %zu columns, fill %d, row %zu of %zu, superblocks %zu to %zu differ", cols, kind, t,
+                     rows, begin, end);
     return ok;
 }
 
@@ -403,7 +430,8 @@ static bool check_quantise(const kernel_table *table, check_depth depth)
             x[at] = wrong[n];
             activations a;
             place_activations(&a, 1, 2, place_guarded);
-            if (table->quantise(&a, 0, x, cols, 0, 2)) return check_failed(table, "quantise: %g at %zu was taken", (double)wrong[n], at);
+            if (table->quantise(&a, 0, x, cols, 0, 2))
+                return check_failed(table, "quantise: %g at %zu was taken", (double)wrong[n], at);
             if (!table->quantise(&a, 0, x, cols, at < SUPERBLOCK ? 1 : 0, at < SUPERBLOCK ? 2 : 1))
                 return check_failed(table, "quantise: refused for a value outside its range");
         }
@@ -411,8 +439,11 @@ static bool check_quantise(const kernel_table *table, check_depth depth)
 }
 
 const kernel_check kernel_checks[] = {
-    {"five_pack_row", check_pack}, {"five_multiply", check_five}, {"int8_multiply", check_int8}, {"quantise", check_quantise},
-    {"rmsnorm", check_rmsnorm},    {"rope", check_rope},          {"to_half", check_to_half},    {"attend", check_attend},
-    {"swiglu", check_swiglu},      {"add", check_add},            {"argmax", check_argmax},
+    {"five_pack_row", check_pack}, {"five_multiply", check_five},
+    {"int8_multiply", check_int8}, {"quantise", check_quantise},
+    {"rmsnorm", check_rmsnorm},    {"rope", check_rope},
+    {"to_half", check_to_half},    {"attend", check_attend},
+    {"swiglu", check_swiglu},      {"add", check_add},
+    {"argmax", check_argmax},
 };
 const size_t kernel_check_count = COUNT(kernel_checks);

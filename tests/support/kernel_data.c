@@ -125,7 +125,8 @@ void five_source_free(five_source *s)
     *s = (five_source){0};
 }
 
-void five_source_pack(const five_source *s, const kernel_table *table, five_matrix *m, void *(*place)(int number, size_t size, size_t align))
+void five_source_pack(const five_source *s, const kernel_table *table, five_matrix *m,
+                      void *(*place)(int number, size_t size, size_t align))
 {
     *m = (five_matrix){.rows = s->rows, .cols = s->cols};
     m->superblocks = (s->cols + SUPERBLOCK - 1) / SUPERBLOCK;

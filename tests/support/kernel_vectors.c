@@ -1,4 +1,5 @@
-/* The kernels against the values of the oracle (tests/kernels/make_vectors.py, which also says how the file is made). */
+/* The kernels against the values of the oracle (tests/kernels/make_vectors.py, which also says how the file is
+ * made). */
 #include "kernel_checks.h"
 
 #include <math.h>
@@ -55,7 +56,8 @@ static float *vector_of(const char *group, const char *part, size_t *n)
 static bool same(const kernel_table *table, const char *what, const float *want, const float *got, size_t n)
 {
     const size_t at = first_difference(want, got, n);
-    return at == n || check_failed(table, "oracle, %s: %a expected at %zu, got %a", what, (double)want[at], at, (double)got[at]);
+    return at == n ||
+           check_failed(table, "oracle, %s: %a expected at %zu, got %a", what, (double)want[at], at, (double)got[at]);
 }
 
 static bool exp_vectors(const kernel_table *table)
@@ -64,7 +66,8 @@ static bool exp_vectors(const kernel_table *table)
     const float *x = vector_of("exp32", "x", &n), *y = vector_of("exp32", "y", NULL);
     for (size_t i = 0; i < n; i++) {
         const float got = ref_exp32(x[i]);
-        if (first_difference(&y[i], &got, 1) == 0) return check_failed(table, "oracle, exp32 of %a: %a expected, got %a", (double)x[i], (double)y[i], (double)got);
+        if (first_difference(&y[i], &got, 1) == 0)
+            return check_failed(table, "oracle, exp32 of %a: %a expected, got %a", (double)x[i], (double)y[i], (double)got);
     }
     return true;
 }
@@ -133,7 +136,9 @@ static bool matrix_vectors(const kernel_table *table)
 
 static bool attend_vectors(const kernel_table *table)
 {
-    static const struct { size_t dim, heads, positions; } cases[] = {{24, 3, 1}, {24, 3, 33}, {24, 3, 257}, {24, 1, 513}, {64, 5, 65}};
+    static const struct {
+        size_t dim, heads, positions;
+    } cases[] = {{24, 3, 1}, {24, 3, 33}, {24, 3, 257}, {24, 1, 513}, {64, 5, 65}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char group[NAME_BYTES], name[2 * NAME_BYTES];
         const size_t dim = cases[i].dim;
@@ -146,8 +151,14 @@ static bool attend_vectors(const kernel_table *table)
             snprintf(name, sizeof name, "%s v", group);
             v[c] = (const uint16_t *)vector(name, NULL) + c * ATTEND_CHUNK * dim;
         }
-        attention a = {.q = vector_of(group, "q", NULL), .heads = cases[i].heads, .head_dim = dim, .q_scale = 1.0f / sqrtf((float)dim),
-                       .positions = cases[i].positions, .k = k, .v = v, .out = got};
+        attention a = {.q = vector_of(group, "q", NULL),
+                       .heads = cases[i].heads,
+                       .head_dim = dim,
+                       .q_scale = 1.0f / sqrtf((float)dim),
+                       .positions = cases[i].positions,
+                       .k = k,
+                       .v = v,
+                       .out = got};
         a.scratch = check_alloc(4 * 3 * sizeof *a.scratch);
         table->attend(&a);
         free(a.scratch);

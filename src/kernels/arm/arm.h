@@ -13,8 +13,11 @@ void neon_attend(const attention *a);
 /* Rows of a tile and bytes of its superblock in the trio layout with one lane. */
 enum { NEON_TILE_ROWS = 3, NEON_TILE_BYTES = 256 };
 
-/* Integer levels by nibble (kernels/trio.h): of the low nibble's own row, of the high nibble's, and the two parts of the third row. */
-typedef struct neon_levels { int8x16_t low, high, third_low, third_high; } neon_levels;
+/* Integer levels by nibble (kernels/trio.h): of the low nibble's own row, of the high nibble's, and the two parts of
+ * the third row. */
+typedef struct neon_levels {
+    int8x16_t low, high, third_low, third_high;
+} neon_levels;
 
 /* Signs of lo and hi by nibble n: digits n % 5, and the third row's n / 5. */
 static const int8_t neon_lo_of_digit[16] = {0, 1, -1, 0, 0, 0, 1, -1, 0, 0, 0, 1, -1, 0, 0, 0};

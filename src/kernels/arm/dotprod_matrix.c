@@ -1,12 +1,12 @@
-/* Rule 5 for Arm processors with the dot product instructions: sdot adds four products of signed bytes to a 32-bit sum, which is exactly a
- * group of a row (kernels/trio.h with one lane). The packed form is NEON's. */
+/* Rule 5 for Arm processors with the dot product instructions: sdot adds four products of signed bytes to a 32-bit
+ * sum, which is exactly a group of a row (kernels/trio.h with one lane). The packed form is NEON's. */
 #include "kernels/arm/arm.h"
 
 enum { MOST_FIVE = 8, MOST_INT8 = 5, INT8_BLOCK = 4 };
 
-/* One tile times T activation rows from row t0 on. Of the 32 registers the sums take 3 T: beside 18 and more of them there is no room for the
- * tables, which then come from the first-level cache each time (the empty asm makes the compiler believe that the address changes, or it would keep them
- * in registers and spill sums instead). */
+/* One tile times T activation rows from row t0 on. Of the 32 registers the sums take 3 T: beside 18 and more of them
+ * there is no room for the tables, which then come from the first-level cache each time (the empty asm makes the
+ * compiler believe that the address changes, or it would keep them in registers and spill sums instead). */
 #define FIVE_TILE(T)                                                                                                         \
     static void five_tile_##T(const five_matrix *m, size_t tile, const activations *a, size_t t0, float *y, size_t y_stride) \
     {                                                                                                                        \
@@ -24,14 +24,16 @@ enum { MOST_FIVE = 8, MOST_INT8 = 5, INT8_BLOCK = 4 };
                 if (T >= 6) __asm__("" : "+r"(levels));                                                                      \
                 int8x16_t u0, u1, u2;                                                                                        \
                 neon_expand(levels, codes + at, &u0, &u1, &u2);                                                              \
-                UNROLLED for (int t = 0; t < T; t++) {                                                                       \
+                UNROLLED for (int t = 0; t < T; t++)                                                                         \
+                {                                                                                                            \
                     const int8x16_t x = vld1q_s8(q + t * SUPERBLOCK + at);                                                   \
                     s0[t] = vdotq_s32(s0[t], u0, x);                                                                         \
                     s1[t] = vdotq_s32(s1[t], u1, x);                                                                         \
                     s2[t] = vdotq_s32(s2[t], u2, x);                                                                         \
                 }                                                                                                            \
             }                                                                                                                \
-            UNROLLED for (int t = 0; t < T; t++) {                                                                           \
+            UNROLLED for (int t = 0; t < T; t++)                                                                             \
+            {                                                                                                                \
                 const float32x4_t scales = vld1q_f32(d + t * GROUPS);                                                        \
                 acc[0][t] = vfmaq_f32(acc[0][t], vcvtq_f32_s32(s0[t]), scales);                                              \
                 acc[1][t] = vfmaq_f32(acc[1][t], vcvtq_f32_s32(s1[t]), scales);                                              \
@@ -64,41 +66,44 @@ static void five_multiply(const five_matrix *m, size_t begin, size_t end, const 
         }
 }
 
-/* Rows row .. row + n - 1 (n <= 4) times T activation rows. With fewer than four rows the last one stands for the missing ones, whose results are
- * not written. */
-#define INT8_ROWS(T)                                                                                                            \
-    static void int8_rows_##T(const int8_matrix *m, size_t row, size_t n, const activations *a, size_t t0, float *y, size_t stride) \
-    {                                                                                                                           \
-        const size_t row_bytes = m->superblocks * SUPERBLOCK;                                                                   \
-        const int8_t *k[INT8_BLOCK];                                                                                            \
-        float32x4_t acc[INT8_BLOCK][T];                                                                                         \
-        UNROLLED for (size_t r = 0; r < INT8_BLOCK; r++) {                                                                      \
-            k[r] = m->k + (row + (r < n ? r : n - 1)) * row_bytes;                                                              \
-            UNROLLED for (int t = 0; t < T; t++) acc[r][t] = vdupq_n_f32(0.0f);                                                 \
-        }                                                                                                                       \
-        for (size_t b = 0; b < m->superblocks; b++) {                                                                           \
-            const int8_t *q = a->q + (b * a->rows + t0) * SUPERBLOCK;                                                           \
-            const float *d = a->d + (b * a->rows + t0) * GROUPS;                                                                \
-            int32x4_t s[INT8_BLOCK][T];                                                                                         \
-            UNROLLED for (int r = 0; r < INT8_BLOCK; r++)                                                                       \
-                UNROLLED for (int t = 0; t < T; t++) s[r][t] = vdupq_n_s32(0);                                                  \
-            for (size_t at = 0; at < SUPERBLOCK; at += 16) {                                                                    \
-                int8x16_t u[INT8_BLOCK];                                                                                        \
-                UNROLLED for (int r = 0; r < INT8_BLOCK; r++) u[r] = vld1q_s8(k[r] + b * SUPERBLOCK + at);                      \
-                UNROLLED for (int t = 0; t < T; t++) {                                                                          \
-                    const int8x16_t x = vld1q_s8(q + t * SUPERBLOCK + at);                                                      \
-                    UNROLLED for (int r = 0; r < INT8_BLOCK; r++) s[r][t] = vdotq_s32(s[r][t], u[r], x);                        \
-                }                                                                                                               \
-            }                                                                                                                   \
-            UNROLLED for (int t = 0; t < T; t++) {                                                                              \
-                const float32x4_t scales = vld1q_f32(d + t * GROUPS);                                                           \
-                UNROLLED for (int r = 0; r < INT8_BLOCK; r++)                                                                   \
-                    acc[r][t] = vfmaq_f32(acc[r][t], vcvtq_f32_s32(s[r][t]), scales);                                           \
-            }                                                                                                                   \
-        }                                                                                                                       \
-        for (int t = 0; t < T; t++)                                                                                             \
-            for (size_t r = 0; r < n; r++)                                                                                      \
-                y[(t0 + (size_t)t) * stride + row + r] = m->scale[row + r] * neon_fold_groups(acc[r][t]);                       \
+/* Rows row .. row + n - 1 (n <= 4) times T activation rows. With fewer than four rows the last one stands for the
+ * missing ones, whose results are not written. */
+#define INT8_ROWS(T)                                                                                                     \
+    static void int8_rows_##T(const int8_matrix *m, size_t row, size_t n, const activations *a, size_t t0, float *y,     \
+                              size_t stride)                                                                             \
+    {                                                                                                                    \
+        const size_t row_bytes = m->superblocks * SUPERBLOCK;                                                            \
+        const int8_t *k[INT8_BLOCK];                                                                                     \
+        float32x4_t acc[INT8_BLOCK][T];                                                                                  \
+        UNROLLED for (size_t r = 0; r < INT8_BLOCK; r++)                                                                 \
+        {                                                                                                                \
+            k[r] = m->k + (row + (r < n ? r : n - 1)) * row_bytes;                                                       \
+            UNROLLED for (int t = 0; t < T; t++) acc[r][t] = vdupq_n_f32(0.0f);                                          \
+        }                                                                                                                \
+        for (size_t b = 0; b < m->superblocks; b++) {                                                                    \
+            const int8_t *q = a->q + (b * a->rows + t0) * SUPERBLOCK;                                                    \
+            const float *d = a->d + (b * a->rows + t0) * GROUPS;                                                         \
+            int32x4_t s[INT8_BLOCK][T];                                                                                  \
+            UNROLLED for (int r = 0; r < INT8_BLOCK; r++) UNROLLED for (int t = 0; t < T; t++) s[r][t] = vdupq_n_s32(0); \
+            for (size_t at = 0; at < SUPERBLOCK; at += 16) {                                                             \
+                int8x16_t u[INT8_BLOCK];                                                                                 \
+                UNROLLED for (int r = 0; r < INT8_BLOCK; r++) u[r] = vld1q_s8(k[r] + b * SUPERBLOCK + at);               \
+                UNROLLED for (int t = 0; t < T; t++)                                                                     \
+                {                                                                                                        \
+                    const int8x16_t x = vld1q_s8(q + t * SUPERBLOCK + at);                                               \
+                    UNROLLED for (int r = 0; r < INT8_BLOCK; r++) s[r][t] = vdotq_s32(s[r][t], u[r], x);                 \
+                }                                                                                                        \
+            }                                                                                                            \
+            UNROLLED for (int t = 0; t < T; t++)                                                                         \
+            {                                                                                                            \
+                const float32x4_t scales = vld1q_f32(d + t * GROUPS);                                                    \
+                UNROLLED for (int r = 0; r < INT8_BLOCK; r++) acc[r][t] =                                                \
+                    vfmaq_f32(acc[r][t], vcvtq_f32_s32(s[r][t]), scales);                                                \
+            }                                                                                                            \
+        }                                                                                                                \
+        for (int t = 0; t < T; t++)                                                                                      \
+            for (size_t r = 0; r < n; r++)                                                                               \
+                y[(t0 + (size_t)t) * stride + row + r] = m->scale[row + r] * neon_fold_groups(acc[r][t]);                \
     }
 
 INT8_ROWS(1)
@@ -109,8 +114,8 @@ INT8_ROWS(5)
 
 static void int8_multiply(const int8_matrix *m, size_t begin, size_t end, const activations *x, float *y, size_t y_stride)
 {
-    static void (*const of[MOST_INT8])(const int8_matrix *, size_t, size_t, const activations *, size_t, float *, size_t) = {
-        int8_rows_1, int8_rows_2, int8_rows_3, int8_rows_4, int8_rows_5};
+    static void (*const of[MOST_INT8])(const int8_matrix *, size_t, size_t, const activations *, size_t, float *,
+                                       size_t) = {int8_rows_1, int8_rows_2, int8_rows_3, int8_rows_4, int8_rows_5};
     for (size_t row = begin; row < end; row += INT8_BLOCK) {
         const size_t n = end - row < INT8_BLOCK ? end - row : INT8_BLOCK;
         for (size_t t = 0; t < x->rows;) {

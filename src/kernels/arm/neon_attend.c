@@ -1,5 +1,5 @@
-/* Rule 9 for NEON. Up to four query heads that share a KV head go together, so that a key or value is converted from f16 once for
- * all of them and their chains of fma hide each other's latency. */
+/* Rule 9 for NEON. Up to four query heads that share a KV head go together, so that a key or value is converted from
+ * f16 once for all of them and their chains of fma hide each other's latency. */
 #include <math.h>
 #include <string.h>
 
@@ -27,8 +27,7 @@ static void weigh(float *s, size_t n, partial *part)
     const float32x4_t top = vdupq_n_f32(m);
     float32x4_t lanes[4];
     for (int l = 0; l < 4; l++) lanes[l] = vdupq_n_f32(0.0f);
-    for (size_t j = 0; j < n; j += 16)
-        UNROLLED for (int l = 0; l < 4; l++)
+    for (size_t j = 0; j < n; j += 16) UNROLLED for (int l = 0; l < 4; l++)
         {
             const float32x4_t e = neon_exp32(vsubq_f32(vld1q_f32(s + j + 4 * l), top));
             vst1q_f32(s + j + 4 * l, e);
@@ -39,39 +38,37 @@ static void weigh(float *s, size_t n, partial *part)
 }
 
 /* H heads over one chunk of n positions: scores, their maximum, weights, and the weighted sum of values. */
-#define ATTEND_CHUNK_OF(H)                                                                                            \
-    static void chunk_##H(const float *q, size_t dim, const uint16_t *k, const uint16_t *v, size_t n, partial *parts) \
-    {                                                                                                                 \
-        float s[H][ATTEND_CHUNK + 16];                                                                                \
-        for (size_t j = 0; j < n; j++) {                                                                              \
-            float32x4_t lanes[H][4];                                                                                  \
-            UNROLLED for (int h = 0; h < H; h++)                                                                      \
-                UNROLLED for (int l = 0; l < 4; l++) lanes[h][l] = vdupq_n_f32(0.0f);                                 \
-            for (size_t i = 0; i < dim; i += 16) {                                                                    \
-                float32x4_t key[4];                                                                                   \
-                load_half16(k + j * dim + i, key);                                                                    \
-                UNROLLED for (int h = 0; h < H; h++)                                                                  \
-                    UNROLLED for (int l = 0; l < 4; l++)                                                              \
-                        lanes[h][l] = vfmaq_f32(lanes[h][l], vld1q_f32(q + (size_t)h * dim + i + 4 * l), key[l]);     \
-            }                                                                                                         \
+#define ATTEND_CHUNK_OF(H)                                                                                                  \
+    static void chunk_##H(const float *q, size_t dim, const uint16_t *k, const uint16_t *v, size_t n, partial *parts)       \
+    {                                                                                                                       \
+        float s[H][ATTEND_CHUNK + 16];                                                                                      \
+        for (size_t j = 0; j < n; j++) {                                                                                    \
+            float32x4_t lanes[H][4];                                                                                        \
+            UNROLLED for (int h = 0; h < H; h++) UNROLLED for (int l = 0; l < 4; l++) lanes[h][l] = vdupq_n_f32(0.0f);      \
+            for (size_t i = 0; i < dim; i += 16) {                                                                          \
+                float32x4_t key[4];                                                                                         \
+                load_half16(k + j * dim + i, key);                                                                          \
+                UNROLLED for (int h = 0; h < H; h++) UNROLLED for (int l = 0; l < 4; l++) lanes[h][l] =                     \
+                    vfmaq_f32(lanes[h][l], vld1q_f32(q + (size_t)h * dim + i + 4 * l), key[l]);                             \
+            }                                                                                                               \
             UNROLLED for (int h = 0; h < H; h++) s[h][j] = neon_tree16(lanes[h][0], lanes[h][1], lanes[h][2], lanes[h][3]); \
-        }                                                                                                             \
-        for (int h = 0; h < H; h++) weigh(s[h], n, &parts[h]);                                                        \
-        for (size_t i = 0; i < dim; i += 16) {                                                                        \
-            float32x4_t sum[H][4];                                                                                    \
-            UNROLLED for (int h = 0; h < H; h++)                                                                      \
-                UNROLLED for (int l = 0; l < 4; l++) sum[h][l] = vdupq_n_f32(0.0f);                                   \
-            for (size_t j = 0; j < n; j++) {                                                                          \
-                float32x4_t value[4];                                                                                 \
-                load_half16(v + j * dim + i, value);                                                                  \
-                UNROLLED for (int h = 0; h < H; h++) {                                                                \
-                    const float32x4_t e = vdupq_n_f32(s[h][j]);                                                       \
-                    UNROLLED for (int l = 0; l < 4; l++) sum[h][l] = vfmaq_f32(sum[h][l], e, value[l]);               \
-                }                                                                                                     \
-            }                                                                                                         \
-            UNROLLED for (int h = 0; h < H; h++)                                                                      \
-                UNROLLED for (int l = 0; l < 4; l++) vst1q_f32(parts[h].o + i + 4 * l, sum[h][l]);                    \
-        }                                                                                                             \
+        }                                                                                                                   \
+        for (int h = 0; h < H; h++) weigh(s[h], n, &parts[h]);                                                              \
+        for (size_t i = 0; i < dim; i += 16) {                                                                              \
+            float32x4_t sum[H][4];                                                                                          \
+            UNROLLED for (int h = 0; h < H; h++) UNROLLED for (int l = 0; l < 4; l++) sum[h][l] = vdupq_n_f32(0.0f);        \
+            for (size_t j = 0; j < n; j++) {                                                                                \
+                float32x4_t value[4];                                                                                       \
+                load_half16(v + j * dim + i, value);                                                                        \
+                UNROLLED for (int h = 0; h < H; h++)                                                                        \
+                {                                                                                                           \
+                    const float32x4_t e = vdupq_n_f32(s[h][j]);                                                             \
+                    UNROLLED for (int l = 0; l < 4; l++) sum[h][l] = vfmaq_f32(sum[h][l], e, value[l]);                     \
+                }                                                                                                           \
+            }                                                                                                               \
+            UNROLLED for (int h = 0; h < H; h++) UNROLLED for (int l = 0; l < 4; l++)                                       \
+                vst1q_f32(parts[h].o + i + 4 * l, sum[h][l]);                                                               \
+        }                                                                                                                   \
     }
 
 ATTEND_CHUNK_OF(1)
@@ -87,8 +84,8 @@ static void combine(const partial *part, float top, float *total, float *out, si
     for (size_t i = 0; i < dim; i += 4) vst1q_f32(out + i, vfmaq_f32(vld1q_f32(out + i), vld1q_f32(part->o + i), weight));
 }
 
-/* H heads over all chunks. The overall maximum is known only after the last chunk, so each chunk's partial result waits in the
- * scratch; they are then combined in the order of the chunks. */
+/* H heads over all chunks. The overall maximum is known only after the last chunk, so each chunk's partial result
+ * waits in the scratch; they are then combined in the order of the chunks. */
 static void heads(const attention *a, size_t first, size_t n_heads)
 {
     const size_t dim = a->head_dim, chunks = (a->positions + ATTEND_CHUNK - 1) / ATTEND_CHUNK;

@@ -1,9 +1,10 @@
 /* Rule 5 for NEON without the dot product instructions.
  *
- * A nibble of the codes becomes the row's integer level by one table look-up (kernels/trio.h with one lane). Products of bytes are 16 bits wide, and two
- * of them fit into 16 bits (2 * 127 * 127 = 32258; int8 rows: 2 * 128 * 127 = 32512), so the columns of two neighbouring j are multiplied, multiplied and
- * added, and only then widened: per 32 products four multiplications and two widening additions. The low half of a register holds groups 0 and 1, the
- * high half 2 and 3, each as two 32-bit sums that are added at the superblock's end. */
+ * A nibble of the codes becomes the row's integer level by one table look-up (kernels/trio.h with one lane).
+ * Products of bytes are 16 bits wide, and two of them fit into 16 bits (2 * 127 * 127 = 32258; int8 rows: 2 * 128 *
+ * 127 = 32512), so the columns of two neighbouring j are multiplied, multiplied and added, and only then widened:
+ * per 32 products four multiplications and two widening additions. The low half of a register holds groups 0 and 1,
+ * the high half 2 and 3, each as two 32-bit sums that are added at the superblock's end. */
 #include "kernels/arm/arm.h"
 #include "kernels/trio.h"
 
@@ -16,7 +17,9 @@ static void pack_row(uint8_t *tile, size_t row_in_tile, const five_row *row, int
 }
 
 /* Sums of one row and one activation row. */
-typedef struct pair_sums { int32x4_t low, high; } pair_sums;
+typedef struct pair_sums {
+    int32x4_t low, high;
+} pair_sums;
 
 static inline pair_sums no_sums(void) { return (pair_sums){vdupq_n_s32(0), vdupq_n_s32(0)}; }
 
@@ -51,14 +54,16 @@ static inline float32x4_t add_superblock(float32x4_t acc, pair_sums s, float32x4
                 int8x16_t u0, u1, u2, v0, v1, v2;                                                                            \
                 neon_expand(&levels, codes + at, &u0, &u1, &u2);                                                             \
                 neon_expand(&levels, codes + at + 16, &v0, &v1, &v2);                                                        \
-                UNROLLED for (int t = 0; t < T; t++) {                                                                       \
+                UNROLLED for (int t = 0; t < T; t++)                                                                         \
+                {                                                                                                            \
                     const int8x16_t x = vld1q_s8(q + t * SUPERBLOCK + at), z = vld1q_s8(q + t * SUPERBLOCK + at + 16);       \
                     add_products(&s0[t], u0, v0, x, z);                                                                      \
                     add_products(&s1[t], u1, v1, x, z);                                                                      \
                     add_products(&s2[t], u2, v2, x, z);                                                                      \
                 }                                                                                                            \
             }                                                                                                                \
-            UNROLLED for (int t = 0; t < T; t++) {                                                                           \
+            UNROLLED for (int t = 0; t < T; t++)                                                                             \
+            {                                                                                                                \
                 const float32x4_t scales = vld1q_f32(d + t * GROUPS);                                                        \
                 acc[0][t] = add_superblock(acc[0][t], s0[t], scales);                                                        \
                 acc[1][t] = add_superblock(acc[1][t], s1[t], scales);                                                        \
@@ -84,38 +89,41 @@ static void five_multiply(const five_matrix *m, size_t begin, size_t end, const 
 }
 
 /* Two int8 rows, or the same one twice: then the second result is not written. */
-#define INT8_ROWS(T)                                                                                                            \
-    static void int8_rows_##T(const int8_matrix *m, size_t row, size_t n, const activations *a, size_t t0, float *y, size_t stride) \
-    {                                                                                                                           \
-        const size_t row_bytes = m->superblocks * SUPERBLOCK;                                                                   \
-        const int8_t *k0 = m->k + row * row_bytes, *k1 = k0 + (n > 1 ? row_bytes : 0);                                          \
-        float32x4_t acc0[T], acc1[T];                                                                                           \
-        UNROLLED for (int t = 0; t < T; t++) acc0[t] = acc1[t] = vdupq_n_f32(0.0f);                                             \
-        for (size_t b = 0; b < m->superblocks; b++, k0 += SUPERBLOCK, k1 += SUPERBLOCK) {                                       \
-            const int8_t *q = a->q + (b * a->rows + t0) * SUPERBLOCK;                                                           \
-            const float *d = a->d + (b * a->rows + t0) * GROUPS;                                                                \
-            pair_sums s0[T], s1[T];                                                                                             \
-            UNROLLED for (int t = 0; t < T; t++) s0[t] = s1[t] = no_sums();                                                     \
-            for (int at = 0; at < SUPERBLOCK; at += 32) {                                                                       \
-                const int8x16_t u0 = vld1q_s8(k0 + at), v0 = vld1q_s8(k0 + at + 16), u1 = vld1q_s8(k1 + at),                    \
-                                v1 = vld1q_s8(k1 + at + 16);                                                                    \
-                UNROLLED for (int t = 0; t < T; t++) {                                                                          \
-                    const int8x16_t x = vld1q_s8(q + t * SUPERBLOCK + at), z = vld1q_s8(q + t * SUPERBLOCK + at + 16);          \
-                    add_products(&s0[t], u0, v0, x, z);                                                                         \
-                    add_products(&s1[t], u1, v1, x, z);                                                                         \
-                }                                                                                                               \
-            }                                                                                                                   \
-            UNROLLED for (int t = 0; t < T; t++) {                                                                              \
-                const float32x4_t scales = vld1q_f32(d + t * GROUPS);                                                           \
-                acc0[t] = add_superblock(acc0[t], s0[t], scales);                                                               \
-                acc1[t] = add_superblock(acc1[t], s1[t], scales);                                                               \
-            }                                                                                                                   \
-        }                                                                                                                       \
-        for (int t = 0; t < T; t++) {                                                                                           \
-            float *out = y + (t0 + (size_t)t) * stride + row;                                                                   \
-            out[0] = m->scale[row] * neon_fold_groups(acc0[t]);                                                                 \
-            if (n > 1) out[1] = m->scale[row + 1] * neon_fold_groups(acc1[t]);                                                  \
-        }                                                                                                                       \
+#define INT8_ROWS(T)                                                                                                   \
+    static void int8_rows_##T(const int8_matrix *m, size_t row, size_t n, const activations *a, size_t t0, float *y,   \
+                              size_t stride)                                                                           \
+    {                                                                                                                  \
+        const size_t row_bytes = m->superblocks * SUPERBLOCK;                                                          \
+        const int8_t *k0 = m->k + row * row_bytes, *k1 = k0 + (n > 1 ? row_bytes : 0);                                 \
+        float32x4_t acc0[T], acc1[T];                                                                                  \
+        UNROLLED for (int t = 0; t < T; t++) acc0[t] = acc1[t] = vdupq_n_f32(0.0f);                                    \
+        for (size_t b = 0; b < m->superblocks; b++, k0 += SUPERBLOCK, k1 += SUPERBLOCK) {                              \
+            const int8_t *q = a->q + (b * a->rows + t0) * SUPERBLOCK;                                                  \
+            const float *d = a->d + (b * a->rows + t0) * GROUPS;                                                       \
+            pair_sums s0[T], s1[T];                                                                                    \
+            UNROLLED for (int t = 0; t < T; t++) s0[t] = s1[t] = no_sums();                                            \
+            for (int at = 0; at < SUPERBLOCK; at += 32) {                                                              \
+                const int8x16_t u0 = vld1q_s8(k0 + at), v0 = vld1q_s8(k0 + at + 16), u1 = vld1q_s8(k1 + at),           \
+                                v1 = vld1q_s8(k1 + at + 16);                                                           \
+                UNROLLED for (int t = 0; t < T; t++)                                                                   \
+                {                                                                                                      \
+                    const int8x16_t x = vld1q_s8(q + t * SUPERBLOCK + at), z = vld1q_s8(q + t * SUPERBLOCK + at + 16); \
+                    add_products(&s0[t], u0, v0, x, z);                                                                \
+                    add_products(&s1[t], u1, v1, x, z);                                                                \
+                }                                                                                                      \
+            }                                                                                                          \
+            UNROLLED for (int t = 0; t < T; t++)                                                                       \
+            {                                                                                                          \
+                const float32x4_t scales = vld1q_f32(d + t * GROUPS);                                                  \
+                acc0[t] = add_superblock(acc0[t], s0[t], scales);                                                      \
+                acc1[t] = add_superblock(acc1[t], s1[t], scales);                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int t = 0; t < T; t++) {                                                                                  \
+            float *out = y + (t0 + (size_t)t) * stride + row;                                                          \
+            out[0] = m->scale[row] * neon_fold_groups(acc0[t]);                                                        \
+            if (n > 1) out[1] = m->scale[row + 1] * neon_fold_groups(acc1[t]);                                         \
+        }                                                                                                              \
     }
 
 INT8_ROWS(1)

@@ -1,4 +1,5 @@
-/* Rules 1 to 3, 7, 8, 11 and 12 for NEON. A tail shorter than a step goes through a copy that is padded with zeros, or through the plain C. */
+/* Rules 1 to 3, 7, 8, 11 and 12 for NEON. A tail shorter than a step goes through a copy that is padded with zeros,
+ * or through the plain C. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +11,7 @@ static void rmsnorm(float *y, const float *x, const float *weight, size_t n, flo
     float32x4_t lanes[4];
     for (int l = 0; l < 4; l++) lanes[l] = vdupq_n_f32(0.0f);
     size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        UNROLLED for (int l = 0; l < 4; l++)
+    for (; i + 16 <= n; i += 16) UNROLLED for (int l = 0; l < 4; l++)
         {
             const float32x4_t a = vld1q_f32(x + i + 4 * l);
             lanes[l] = vfmaq_f32(lanes[l], a, a);
@@ -31,7 +31,8 @@ static void rmsnorm(float *y, const float *x, const float *weight, size_t n, flo
     for (; i < n; i++) y[i] = (x[i] * r) * weight[i];
 }
 
-/* One whole superblock of rule 3. Register l of 16 columns is group l, so each group has a maximum, a scale and an inverse of its own. */
+/* One whole superblock of rule 3. Register l of 16 columns is group l, so each group has a maximum, a scale and an
+ * inverse of its own. */
 static bool quantise_superblock(const float *x, int8_t *q, float *d, int16_t *sums)
 {
     const uint32x4_t magnitude = vdupq_n_u32(0x7fffffff);
@@ -39,8 +40,8 @@ static bool quantise_superblock(const float *x, int8_t *q, float *d, int16_t *su
     float32x4_t inv[GROUPS];
     for (int l = 0; l < GROUPS; l++) top[l] = vdupq_n_u32(0);
     for (int j = 0; j < 16; j++)
-        UNROLLED for (int l = 0; l < GROUPS; l++)
-            top[l] = vmaxq_u32(top[l], vandq_u32(vreinterpretq_u32_f32(vld1q_f32(x + 16 * j + 4 * l)), magnitude));
+        UNROLLED for (int l = 0; l < GROUPS; l++) top[l] =
+            vmaxq_u32(top[l], vandq_u32(vreinterpretq_u32_f32(vld1q_f32(x + 16 * j + 4 * l)), magnitude));
     for (int l = 0; l < GROUPS; l++) {
         const uint32_t bits = vmaxvq_u32(top[l]);
         if (bits >= 0x7f800000u) return false;
@@ -54,7 +55,8 @@ static bool quantise_superblock(const float *x, int8_t *q, float *d, int16_t *su
     for (int j = 0; j < 16; j++) {
         int32x4_t wide[GROUPS];
         UNROLLED for (int l = 0; l < GROUPS; l++) wide[l] = vcvtnq_s32_f32(vmulq_f32(vld1q_f32(x + 16 * j + 4 * l), inv[l]));
-        const int16x8_t low = vcombine_s16(vmovn_s32(wide[0]), vmovn_s32(wide[1])), high = vcombine_s16(vmovn_s32(wide[2]), vmovn_s32(wide[3]));
+        const int16x8_t low = vcombine_s16(vmovn_s32(wide[0]), vmovn_s32(wide[1])),
+                        high = vcombine_s16(vmovn_s32(wide[2]), vmovn_s32(wide[3]));
         const int8x16_t all = vcombine_s8(vmovn_s16(low), vmovn_s16(high));
         vst1q_s8(q + 16 * j, all);
         sum = vpadalq_s8(sum, all);
@@ -85,7 +87,8 @@ static void rope(float *head, size_t rot, const float *c, const float *s)
     const size_t h = rot / 2;
     size_t i = 0;
     for (; i + 4 <= h; i += 4) {
-        const float32x4_t a = vld1q_f32(head + i), b = vld1q_f32(head + i + h), cosine = vld1q_f32(c + i), sine = vld1q_f32(s + i);
+        const float32x4_t a = vld1q_f32(head + i), b = vld1q_f32(head + i + h), cosine = vld1q_f32(c + i),
+                          sine = vld1q_f32(s + i);
         vst1q_f32(head + i, vfmaq_f32(vnegq_f32(vmulq_f32(b, sine)), a, cosine));
         vst1q_f32(head + i + h, vfmaq_f32(vmulq_f32(a, sine), b, cosine));
     }

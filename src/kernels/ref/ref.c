@@ -1,5 +1,5 @@
-/* The plain C kernels: the engine's definition. Written to be read beside docs/EXACTNESS.md; speed is nobody's concern here. Compiled without
- * contraction, so that fmaf stands exactly where the contract has an fma. */
+/* The plain C kernels: the engine's definition. Written to be read beside docs/EXACTNESS.md; speed is nobody's
+ * concern here. Compiled without contraction, so that fmaf stands exactly where the contract has an fma. */
 #include "kernels/ref/ref.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ float ref_tree16(float *lanes)
     return lanes[0];
 }
 
-/* Rule 1, chain16. The vectors count as padded with zeros to a multiple of 16, and the padding takes part (it turns a lane of -0 to +0). */
+/* Rule 1, chain16. The vectors count as padded with zeros to a multiple of 16, and the padding takes part (it turns
+ * a lane of -0 to +0). */
 float ref_chain16(const float *x, const float *y, size_t n)
 {
     float lanes[16] = {0};
@@ -59,8 +60,9 @@ float ref_from_half(uint16_t h)
     return f;
 }
 
-/* Rule 8: saturated at +-65504, rounded to nearest even; NaN stays NaN, so that it comes to light where rule 12 looks. Below the
- * normal range the sum with 0.5 places the f16 unit (2^-24) at the last bit of the f32 mantissa, so the addition itself rounds. */
+/* Rule 8: saturated at +-65504, rounded to nearest even; NaN stays NaN, so that it comes to light where rule 12
+ * looks. Below the normal range the sum with 0.5 places the f16 unit (2^-24) at the last bit of the f32 mantissa, so
+ * the addition itself rounds. */
 static uint16_t half_of(float x)
 {
     uint32_t bits;
@@ -189,7 +191,8 @@ static void attend_head(const attention *a, const float *q, float *out)
     float scaled[ATTEND_MAX_DIM], key[ATTEND_MAX_DIM], s[ATTEND_CHUNK], part[ATTEND_MAX_DIM];
     float top = -INFINITY, total, all[ATTEND_MAX_DIM];
     for (size_t i = 0; i < dim; i++) scaled[i] = q[i] * a->q_scale;
-    /* Twice over the chunks: the first pass finds M, the second repeats each chunk and adds it with its final weight. */
+    /* Twice over the chunks: the first pass finds M, the second repeats each chunk and adds it with its final
+     * weight. */
     for (int pass = 0; pass < 2; pass++) {
         total = 0.0f;
         memset(all, 0, sizeof all);

@@ -1,0 +1,28 @@
+/* Opening models: the options that several commands share, and what -v says. */
+#ifndef CLI_LOAD_H
+#define CLI_LOAD_H
+
+#include "cli/options.h"
+#include "outrider.h"
+
+/* First member of the settings of every command that uses the tables below. */
+typedef struct model_settings {
+    const char *draft, *tokenizer, *chat_template, *cpu_mask;
+    bool no_draft, verbose;
+    int64_t threads, context, memory_mb;
+} model_settings;
+
+extern const option load_model_options[]; /* --cpu-mask, -t, -c, --memory, -v */
+extern const option load_draft_options[]; /* --draft, --no-draft */
+extern const option load_text_options[];  /* --tokenizer, --chat-template */
+
+/* Opens a model with a progress bar; no_tokenizer: token ids are all that is needed. Returns the exit code, having reported the
+ * mistake. */
+int load_model(const char *path, const model_settings *settings, bool no_tokenizer, outrider_model **model);
+
+bool load_has_draft(const outrider_model *model);
+
+/* The path of the embedded pair: models/demo here, or beside the executable. NULL when it is nowhere. Static storage. */
+const char *load_demo_path(void);
+
+#endif

@@ -1,0 +1,305 @@
+"""The command on real models: the embedded pair, against golden.json, and the toy containers, against tools/oracle.py."""
+import json, os, re, shutil, signal, subprocess, sys
+import pytest
+from cli_support import SOURCE, error_line, on_terminal, run, start
+
+BIN = os.environ.get("OUTRIDER_BIN")
+DATA = os.environ.get("OUTRIDER_TESTDATA", "")
+pytestmark = pytest.mark.skipif(not BIN, reason="OUTRIDER_BIN is not set")
+DEMO = "models/demo"
+GOLDEN = json.load(open(os.path.join(SOURCE, DEMO, "golden.json"), encoding="utf-8"))
+STORY = next(g for g in GOLDEN if g["class"] == "prose")
+
+
+def golden(word):
+    return next(g for g in GOLDEN if word in g["prompt"])
+
+
+def outrider(*args, **more):
+    return run(BIN, *args, **more)
+
+
+def shown(text):
+    """What `run` prints of an answer."""
+    return (text if text.endswith("\n") or not text else text + "\n").encode()
+
+
+# -- run --
+
+@pytest.mark.parametrize("number", range(len(GOLDEN)))
+def test_golden_answers(number):
+    """Text, ids and prompt ids of each prompt, drafted and plain."""
+    g = GOLDEN[number]
+    drafted = outrider("run", DEMO, "-p", g["prompt"], "-n", "64")
+    assert drafted.returncode == 0 and drafted.stdout == shown(g["text"])
+    assert re.fullmatch(rb"prompt %d tokens, [\d.,]+ tokens/s; answer %d tokens, [\d.,]+ tokens/s; [^\n]*\n"
+                        % (len(g["prompt_ids"]), len(g["greedy_ids"])), drafted.stderr), drafted.stderr
+    plain = json.loads(outrider("run", DEMO, "-p", g["prompt"], "-n", "64", "--no-draft", "--json").stdout)
+    assert plain["ids"] == g["greedy_ids"] and plain["text"] == g["text"]
+    assert plain["finish"] == ("length" if len(g["greedy_ids"]) == 64 else "end")
+    assert plain["prompt_tokens"] == len(g["prompt_ids"]) and plain["draft"]["proposed"] == 0
+    ids = outrider("tokenize", DEMO, "--chat", "-p", g["prompt"]).stdout.decode()
+    assert [int(i) for i in ids.split(",")] == g["prompt_ids"]
+
+
+@pytest.mark.parametrize("length", ("0", "1", "5", "16", "random", "auto"))
+def test_draft_lengths(length):
+    g = golden("alphabet")
+    found = json.loads(outrider("run", DEMO, "-p", g["prompt"], "-n", "64", "--draft-length", length, "--json").stdout)
+    assert found["ids"] == g["greedy_ids"] and found["text"] == g["text"]
+    draft = found["draft"]
+    if length.isdigit():
+        assert (draft["proposed"] > 0) == (length != "0")
+        assert all(p["position"] <= int(length) for p in draft["by_position"])
+    assert sum(p["proposed"] for p in draft["by_position"]) == draft["proposed"]
+    assert sum(p["accepted"] for p in draft["by_position"]) == draft["accepted"]
+    assert sum(w["verifies"] for w in draft["widths"]) == draft["verifies"]
+
+
+def test_draft_max():
+    found = json.loads(outrider("run", DEMO, "-p", STORY["prompt"], "-n", "64", "--draft-length", "random", "--draft-max", "3",
+                                "--json").stdout)
+    assert found["ids"] == STORY["greedy_ids"] and len(found["draft"]["by_position"]) == 3
+
+
+@pytest.mark.parametrize("stop", ("9", " 1", "7, 8", "10, 11, 12", ", "))
+def test_stop(stop):
+    g = golden("Count from 1 to 40")
+    cut = g["text"][:g["text"].index(stop)]
+    assert outrider("run", DEMO, "-p", g["prompt"], "-n", "64", "--stop", stop).stdout == shown(cut)
+    found = json.loads(outrider("run", DEMO, "-p", g["prompt"], "-n", "64", "--stop", "never", "--stop", stop, "--json").stdout)
+    assert (found["text"], found["finish"], found["stop"]) == (cut, "stop", stop)
+
+
+def test_raw_and_specials():
+    """A raw prompt that spells the chat prompt out is the chat prompt."""
+    g = golden("capital of France")
+    text = outrider("tokenize", DEMO, "--specials", "-d", ",".join(map(str, g["prompt_ids"]))).stdout
+    assert text.startswith(b"<|im_start|>")
+    assert outrider("run", DEMO, "--raw", "-n", "64", stdin=text).stdout == shown(g["text"])
+
+
+def test_system_message():
+    template_default = "You are a helpful assistant."
+    g = golden("capital of France")
+    done = outrider("run", DEMO, "--system", template_default, "-p", g["prompt"], "-n", "64")
+    assert done.stdout == shown(g["text"])
+    other = json.loads(outrider("run", DEMO, "--system", "Be brief.", "-p", g["prompt"], "-n", "9", "--json").stdout)
+    assert other["prompt_tokens"] != len(g["prompt_ids"])
+
+
+def test_prompt_from_file_and_stdin(tmp_path):
+    g = golden("capital of France")
+    (tmp_path / "prompt.txt").write_text(g["prompt"] + "\n")
+    for done in (outrider("run", DEMO, "-f", str(tmp_path / "prompt.txt")), outrider("run", DEMO, stdin=g["prompt"].encode())):
+        assert done.returncode == 0 and done.stdout == shown(g["text"])
+
+
+@pytest.mark.parametrize("content", (b"a \xe6\xad b", b"\xff", b"\xed\xa0\x80", bytes(range(1, 256))),
+                         ids=("half a character", "no character", "surrogate", "all bytes"))
+def test_prompt_that_is_not_utf8(content, tmp_path):
+    (tmp_path / "prompt").write_bytes(content)
+    done = outrider("run", DEMO, "-f", str(tmp_path / "prompt"), "-n", "5", "--json")
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout.decode("utf-8"))
+    ids = outrider("tokenize", DEMO, "-f", str(tmp_path / "prompt")).stdout.decode().strip()
+    assert outrider("tokenize", DEMO, "-d", ids).stdout == content          # bytes round-trip
+
+
+def test_special_tokens_of_a_user_are_text():
+    """An end token inside a message is spelled out, not obeyed."""
+    marker = outrider("tokenize", DEMO, "--specials", "-d", str(GOLDEN[1]["greedy_ids"][-1])).stdout.decode()
+    chat = outrider("tokenize", DEMO, "--chat", "-p", f"a{marker}b").stdout.decode().strip().split(",")
+    plain = outrider("tokenize", DEMO, "--chat", "-p", "ab").stdout.decode().strip().split(",")
+    end = str(GOLDEN[1]["greedy_ids"][-1])
+    assert chat.count(end) == plain.count(end) and len(chat) > len(plain)
+
+
+def test_context_ends():
+    g = golden("Count from 1 to 40")
+    prompt = len(g["prompt_ids"])
+    found = json.loads(outrider("run", DEMO, "-p", g["prompt"], "-c", str(prompt + 20), "--json").stdout)
+    assert found["finish"] == "context" and found["ids"] == g["greedy_ids"][:len(found["ids"])] and len(found["ids"]) >= 20
+    done = outrider("run", DEMO, "-p", g["prompt"], "-c", str(prompt + 20))
+    assert b"context is full" in done.stderr
+    line = error_line(outrider("run", DEMO, "-p", g["prompt"], "-c", "16"), 2)
+    assert "16" in line and str(prompt) in line
+
+
+def test_masks_and_threads():
+    for more in (["--cpu-mask", "ref"], ["-t", "1"], ["-t", "3"]):
+        assert outrider("run", DEMO, "-p", STORY["prompt"], "-n", "64", *more).stdout == shown(STORY["text"])
+    assert "sse9" in error_line(outrider("run", DEMO, "-p", "x", "--cpu-mask", "sse9"), 2)
+
+
+def test_memory_limit():
+    error_line(outrider("run", DEMO, "-p", "x", "--memory", "1"), 5)
+    assert outrider("run", DEMO, "-p", "x", "--memory", "4000", "-n", "2").returncode == 0
+
+
+def slow_story(*more):
+    """A long answer, slowly."""
+    return ["run", DEMO, "--raw", "-p", "Alice was beginning", "--cpu-mask", "ref", "-t", "1", *more]
+
+
+def test_interrupt():
+    process = start(BIN, *slow_story())
+    assert process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert out.endswith(b"\n") and re.fullmatch(rb"prompt \d+ tokens, [^\n]*; cancelled\n", err), err
+
+
+def test_reader_goes_away():
+    process = start(BIN, *slow_story())
+    process.stdout.read(1)
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=120) == 0 and err == b""
+
+
+def test_closing_line_on_a_terminal():
+    g = golden("capital of France")
+    code, seen = on_terminal(BIN, "run", DEMO, "-p", g["prompt"])
+    assert code == 0 and g["text"].encode() in seen and b"tokens/s" in seen
+
+
+# -- files --
+
+def test_truncated_container(tmp_path):
+    whole = open(os.path.join(DATA, "toy_t.trtc"), "rb").read()
+    bad = tmp_path / "cut.trtc"
+    for size in (0, 3, 59, 60, len(whole) // 2, len(whole) - 1):
+        bad.write_bytes(whole[:size])
+        for words in (["probe", str(bad), "--ids", "1"], ["inspect", str(bad)]):
+            done = outrider(*words)
+            assert done.stdout == b"" and "cut.trtc" in error_line(done, 4)
+    bad.write_bytes(whole + b"\0")
+    assert "cut.trtc" in error_line(outrider("probe", str(bad), "--ids", "1"), 4)
+
+
+def test_missing_files(tmp_path):
+    for words in (["inspect", str(tmp_path / "none")], ["run", str(tmp_path / "none"), "-p", "x"]):
+        done = outrider(*words)
+        assert done.returncode in (1, 2) and "none" in error_line(done, done.returncode)
+    done = outrider("run", str(tmp_path), "-p", "x")
+    assert done.returncode in (1, 2, 4) and str(tmp_path) in error_line(done, done.returncode)
+    shutil.copy(os.path.join(SOURCE, DEMO, "verifier.trtc"), tmp_path)
+    done = outrider("run", str(tmp_path), "-p", "x")
+    assert done.returncode in (1, 4) and "tokenizer.json" in error_line(done, done.returncode)
+    done = outrider("run", str(tmp_path), "-p", golden("capital of France")["prompt"], "--tokenizer", DEMO)
+    assert done.returncode == 0 and done.stdout == shown(golden("capital of France")["text"])
+
+
+def test_bad_tokenizer(tmp_path):
+    for name in os.listdir(os.path.join(SOURCE, DEMO)):
+        if name.endswith((".trtc", "config.json")):
+            shutil.copy(os.path.join(SOURCE, DEMO, name), tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert "tokenizer.json" in error_line(outrider("run", str(tmp_path), "-p", "x"), 4)
+
+
+def test_inspect():
+    done = outrider("inspect", DEMO + "/verifier.trtc")
+    assert done.returncode == 0 and done.stderr == b"" and done.stdout.endswith(b"\n")
+    assert isinstance(json.loads(outrider("inspect", DEMO + "/draft.trtc", "--json").stdout), dict)
+
+
+# -- probe --
+
+@pytest.mark.parametrize("toy", ("toy_t.trtc", "toy_q.trtc"))
+@pytest.mark.parametrize("ids, greedy", (("1,2,3,77", 8), ("5", 1), ("299,0,17,17,17,3", 0)))
+def test_probe_prints_what_the_oracle_prints(toy, ids, greedy):
+    model = os.path.join(DATA, toy)
+    expected = subprocess.run([sys.executable, os.path.join(SOURCE, "tools/oracle.py"), model, "--ids", ids, "--greedy", str(greedy)],
+                              check=True, capture_output=True).stdout
+    assert expected
+    for more in ([], ["--cpu-mask", "ref"], ["-t", "3"], ["--rows", "3"]):
+        done = outrider("probe", model, "--ids", ids, "--greedy", str(greedy), *more)
+        assert done.returncode == 0 and done.stdout == expected and done.stderr == b""
+    full = outrider("probe", model, "--ids", ids, "--greedy", str(greedy), "--digest", "full").stdout.decode()
+    assert re.sub(r"([0-9a-f]{16})[0-9a-f]{48}$", r"\1", full, flags=re.M).encode() == expected
+
+
+def test_known_digests():
+    for toy, digest in (("toy_t.trtc", "1f2070f024be05df"), ("toy_q.trtc", "b8d4ab62005f6fd5")):
+        lines = outrider("probe", os.path.join(DATA, toy), "--ids", "1,2,3,77", "--greedy", "8").stdout.decode().splitlines()
+        assert lines[3].split()[-1] == digest
+        if toy == "toy_t.trtc":
+            assert lines[4] == "greedy 135,234,85,165,83,44,139,47"
+
+
+def test_probe_golden_logits():
+    g = golden("capital of France")
+    ids = g["prompt_ids"] + g["greedy_ids"][:-1]
+    last = outrider("probe", DEMO, "--ids", ",".join(map(str, ids)), "--digest", "full", "--rows", "17").stdout.decode().splitlines()[-1]
+    assert last == f"{len(ids) - 1} {ids[-1]} -> {g['greedy_ids'][-1]} {g['last_logits_sha256']}"
+
+
+def test_probe_refuses():
+    model = os.path.join(DATA, "toy_t.trtc")
+    assert "300" in error_line(outrider("probe", model, "--ids", "300"), 2)
+    done = outrider("probe", model, "--ids", "1,2,3", "-c", "2")
+    assert done.returncode == 2 and b"outrider: " in done.stderr
+
+
+# -- verify, demo, bench --
+
+def test_verify():
+    digests = set()
+    for length in ("auto", "random", "0", "1", "7"):
+        done = outrider("verify", DEMO, "--tokens", "410", "--draft-length", length, "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["tokens"] == 410 and found["divergences"] == 0 and found["first_divergence"] is None
+        assert found["draft_length"] == length and (found["acceptance"] is None) == (length == "0")
+        assert [c["class"] for c in found["classes"]] == list(json.load(open(os.path.join(SOURCE, DEMO, "prompts.json"))))
+        digests.add((found["ids_digest"], found["logits_digest"]))
+    assert len(digests) == 1
+    done = outrider("verify", DEMO, "--tokens", "60", "--prompts", "models/demo/prompts.json")
+    assert done.stdout.decode().splitlines()[-1] == "Drafted and plain streams are the same: 60 tokens, 0 divergences"
+
+
+def test_verify_with_the_target_as_its_own_draft():
+    verifier = DEMO + "/verifier.trtc"
+    found = json.loads(outrider("verify", verifier, "--draft", verifier, "--tokens", "200", "--draft-length", "4", "--json").stdout)
+    assert found["acceptance"] == 1.0 and found["divergences"] == 0
+
+
+def test_verify_finds_nothing_to_verify():
+    assert "--draft" in error_line(outrider("verify", DEMO + "/verifier.trtc"), 2)
+
+
+@pytest.mark.parametrize("place", ("models/demo", "share/outrider/demo"))
+def test_demo_finds_the_pair(tmp_path, place):
+    """Beside the program, as in the source and as installed, wherever it is called from."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / place).parent.mkdir(parents=True)
+    shutil.copy(BIN, tmp_path / "bin/outrider")
+    os.symlink(os.path.join(SOURCE, DEMO), tmp_path / place)
+    done = run(str(tmp_path / "bin/outrider"), "demo", "--quick", "--rounds", "1", "-n", "9", cwd="/")
+    assert done.returncode == 0, done.stderr
+    os.remove(tmp_path / place)
+    line = error_line(run(str(tmp_path / "bin/outrider"), "demo", cwd="/"), 2)
+    assert "models/demo" in line
+
+
+def test_demo():
+    done = outrider("demo", "--quick", "--rounds", "1")
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in text and max(map(len, text.splitlines())) <= 80
+    assert re.search(r"^Drafted and plain streams are the same: [\d,]+ tokens, 0 divergences$", text, re.M)
+    assert "The capital of France is Paris." in text
+
+
+def test_bench():
+    for model, words in ((DEMO, []), (os.path.join(DATA, "toy_t.trtc"), ["--draft", os.path.join(DATA, "toy_t_draft.trtc")])):
+        done = outrider("bench", model, *words, "--rounds", "1", "--tokens", "8", "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["plain"]["tok_s"] > 0 and found["plain"]["bytes"] > 0 and found["draft_step_ms"] > 0
+        assert [v["width"] for v in found["verify"]] == list(range(1, 9)) and all(v["ms"] > 0 for v in found["verify"])
+        assert found["prefill"]["tok_s"] > 0 and found["peak_rss_bytes"] > 1 << 20 and found["load_s"] > 0
+    assert b"read bandwidth" in outrider("bench", DEMO, "--rounds", "1", "--tokens", "8").stdout
