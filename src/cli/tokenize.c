@@ -46,9 +46,18 @@ static int decode(const tokenize_settings *s, const outrider_model *model)
     uint32_t *ids;
     size_t n, size;
     char *text;
+    outrider_model_info info;
     outrider_error err;
+    if (outrider_model_get_info(model, OUTRIDER_VERIFIER, &info, &err)) return console_fail_with(&err);
     if (!options_ids(s->decode, &ids, &n))
         return console_fail(OUTRIDER_USAGE, "--decode: '%s' is not a list of token ids such as 1,2,3", s->decode);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= info.vocab) {
+            int code =
+                console_fail(OUTRIDER_USAGE, "--decode: token id %u is outside the vocabulary of %u ids", ids[i], info.vocab);
+            free(ids);
+            return code;
+        }
     outrider_status status = outrider_detokenize(model, ids, n, s->specials ? OUTRIDER_SPECIALS : 0, &text, &size, &err);
     free(ids);
     if (status) return console_fail_with(&err);

@@ -194,6 +194,10 @@ static void print_text(const verify_state *v)
                console_count(v->divergences));
     } else if (v->tokens) {
         printf("\nids digest     %s\nlogits digest  %s\n\n", v->ids_digest, v->logits_digest);
+        if (v->settings->draft_length == OUTRIDER_DRAFT_DYNAMIC && drafted.sum.proposed < v->tokens / 10)
+            printf("(Only %s tokens were drafted: it was found not to pay off on this machine.\n"
+                   "--draft-length random drafts all the way.)\n",
+                   console_count(drafted.sum.proposed));
         printf("Drafted and plain streams are the same: %s tokens, 0 divergences\n", console_count(v->tokens));
     }
 }

@@ -10,7 +10,7 @@ enum {
     CACHE_SLOTS = 4096
 };
 
-#define NO_MERGE UINT64_MAX
+#define NO_MERGE  UINT64_MAX
 #define NO_SYMBOL UINT32_MAX
 
 typedef struct symbol {
@@ -108,7 +108,8 @@ static size_t merge_short(const bpe *b, const uint8_t *word, size_t size, uint32
     return n;
 }
 
-/* A heap of rank << 32 | position: the least comes first, so of equal ranks the leftmost. Four children each: they share a cache line. */
+/* A heap of rank << 32 | position: the least comes first, so of equal ranks the leftmost. Four children each: they
+ * share a cache line. */
 static bool heap_push(bpe_work *w, uint64_t key)
 {
     if (w->n_heap == w->heap_capacity) {
@@ -167,8 +168,8 @@ static bool start_long(const bpe *b, bpe_work *w, const uint8_t *word, uint32_t 
     return true;
 }
 
-/* A long word: symbols in a doubly linked list, the pairs that merge in a heap. A pair whose symbols have changed since is found out by
- * its rank: a symbol only ever grows, so the pair at a position never returns to an earlier one. */
+/* A long word: symbols in a doubly linked list, the pairs that merge in a heap. A pair whose symbols have changed
+ * since is found out by its rank: a symbol only ever grows, so the pair at a position never returns to an earlier one. */
 static bool merge_long(const bpe *b, bpe_work *w, const uint8_t *word, size_t size, ids *out)
 {
     if (!start_long(b, w, word, (uint32_t)size)) return false;

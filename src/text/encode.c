@@ -47,7 +47,8 @@ static outrider_status encode_valid(encoder *e, const char *text, size_t size)
     }
 }
 
-/* A stretch without added tokens. Bytes that are not UTF-8 are tokens of their own, and end the text on both sides of them. */
+/* A stretch without added tokens. Bytes that are not UTF-8 are tokens of their own, and end the text on both sides of
+ * them. */
 static outrider_status encode_stretch(encoder *e, const char *text, size_t size)
 {
     while (size) {
@@ -86,7 +87,8 @@ static void narrow(const tokenizer *t, size_t *low, size_t *high, size_t depth, 
     }
 }
 
-/* The longest added token at the front of text that may be matched there, or false. Special ones must end within `special_room`. */
+/* The longest added token at the front of text that may be matched there, or false. Special ones must end within
+ * `special_room`. */
 static bool match_added(const tokenizer *t, const char *text, size_t size, size_t special_room, uint32_t *id)
 {
     size_t low = 0, high = t->n_added;
@@ -140,7 +142,8 @@ static outrider_status encode(const tokenizer *t, const char *text, size_t size,
                               size_t n_guarded, ids *out, outrider_error *err)
 {
     if (size > BPE_MAX_WORD)
-        return error_set(err, OUTRIDER_USAGE, "a text of %zu bytes is too long for the tokenizer (at most %d)", size, BPE_MAX_WORD);
+        return error_set(err, OUTRIDER_USAGE, "a text of %zu bytes is too long for the tokenizer (at most %d)", size,
+                         BPE_MAX_WORD);
     encoder e = {.t = t, .out = out, .err = err, .cursor = split_cursor_new(t->fields.pattern)};
     size_t had = out->size;
     if (size >= REMEMBER_FROM) bpe_remember(&e.bpe);
@@ -153,7 +156,8 @@ static outrider_status encode(const tokenizer *t, const char *text, size_t size,
     return s;
 }
 
-outrider_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, bool specials, ids *out, outrider_error *err)
+outrider_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, bool specials, ids *out,
+                                 outrider_error *err)
 {
     return encode(t, text, size, specials, NULL, 0, out, err);
 }

@@ -45,7 +45,8 @@ static outrider_status load(const char *dir, const char *file, bytes *path, json
     }
     *root = json_loadb(text.data ? text.data : "", text.size, 0, &why);
     bytes_free(&text);
-    if (!*root) return error_set(err, OUTRIDER_BAD_FILE, "%s: expected JSON, found line %d: %s", path->data, why.line, why.text);
+    if (!*root)
+        return error_set(err, OUTRIDER_BAD_FILE, "%s: expected JSON, found line %d: %s", path->data, why.line, why.text);
     if (json_is_object(*root)) return OUTRIDER_OK;
     json_decref(*root);
     *root = NULL;
@@ -54,7 +55,8 @@ static outrider_status load(const char *dir, const char *file, bytes *path, json
 
 static outrider_status add_number(const source *s, const json_t *number)
 {
-    if (!json_is_integer(number) || json_integer_value(number) < 0 || (size_t)json_integer_value(number) >= tokenizer_size(s->t)) {
+    if (!json_is_integer(number) || json_integer_value(number) < 0 ||
+        (size_t)json_integer_value(number) >= tokenizer_size(s->t)) {
         char expected[80];
         snprintf(expected, sizeof expected, "ids from 0 to %zu", tokenizer_size(s->t) - 1);
         return refuse(s, "eos_token_id", expected, number);

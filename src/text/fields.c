@@ -43,7 +43,8 @@ static outrider_status want_type(const reader *r, const json_t *object, const ch
         return refuse(r, field, expected, object);
     }
     snprintf(inner, sizeof inner, "%s.type", field);
-    return is_text(json_object_get(object, "type"), type) ? OUTRIDER_OK : refuse(r, inner, expected, json_object_get(object, "type"));
+    return is_text(json_object_get(object, "type"), type) ? OUTRIDER_OK
+                                                          : refuse(r, inner, expected, json_object_get(object, "type"));
 }
 
 /* Split by a regular expression, each match a piece of its own. */
@@ -110,7 +111,8 @@ outrider_status fields_read(json_t *root, const char *name, fields *out, outride
 }
 
 /* Gives an added token its id. The vocabulary may have it too, then with the same bytes. */
-static outrider_status set_added(const reader *r, vocab *v, uint32_t id, const json_t *content, bool special, const char *prefix)
+static outrider_status set_added(const reader *r, vocab *v, uint32_t id, const json_t *content, bool special,
+                                 const char *prefix)
 {
     char field[100];
     const char *text = json_string_value(content);
@@ -126,7 +128,8 @@ static outrider_status set_added(const reader *r, vocab *v, uint32_t id, const j
     }
     snprintf(field, sizeof field, "%sid", prefix);
     json_t *number = json_integer(id);
-    refuse(r, field, had == TOKEN_NONE ? "the id that the vocabulary has for this content" : "an id that no other token has", number);
+    refuse(r, field, had == TOKEN_NONE ? "the id that the vocabulary has for this content" : "an id that no other token has",
+           number);
     json_decref(number);
     return OUTRIDER_BAD_FILE;
 }

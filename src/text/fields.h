@@ -13,7 +13,8 @@ typedef struct fields {
     split *pattern;     /* owned by the caller; NULL after a failure */
 } fields;
 
-/* Refuses whatever this tokenizer doesn't do, with file, field, expected and found. `root` has no vocab and merges (scan.h). */
+/* Refuses whatever this tokenizer doesn't do, with file, field, expected and found. `root` has no vocab and merges
+ * (scan.h). */
 outrider_status fields_read(json_t *root, const char *name, fields *out, outrider_error *err);
 
 /* Appends the added tokens to the vocabulary and their ids to *added, in the file's order. */

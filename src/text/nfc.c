@@ -29,13 +29,10 @@ static bool reserve(nfc_work *work, size_t points)
     return true;
 }
 
-static int class_of(int32_t point)
-{
-    return utf8proc_get_property(point)->combining_class;
-}
+static int class_of(int32_t point) { return utf8proc_get_property(point)->combining_class; }
 
-/* Puts a run of combining marks into the order of their classes, keeping the order within a class. Counting sort: a text may be nothing
- * but marks, and sorting by exchange would then take quadratic time. */
+/* Puts a run of combining marks into the order of their classes, keeping the order within a class. Counting sort: a
+ * text may be nothing but marks, and sorting by exchange would then take quadratic time. */
 static bool order_marks(int32_t *marks, size_t n)
 {
     bool ordered = true;
@@ -72,8 +69,9 @@ static bool order(int32_t *points, size_t n)
 }
 
 /* Characters that stay as they are and part what is before from what is behind:
- *  - what came after Unicode 9 and takes part in normalisation: marks with a class, and blocks with compositions, up to Unicode 17. The
- *    reference, and so the ids that models were trained with, knows Unicode 9, where there is nothing to reorder or compose about them;
+ *  - what came after Unicode 9 and takes part in normalisation, up to Unicode 17: marks with a class, and blocks with
+ *    compositions. The reference, and so the ids that models were trained with, knows Unicode 9, where there is nothing to
+ *    reorder or compose about them;
  *  - U+11A7, one before the first trailing consonant of Hangul, which utf8proc drops after a syllable. */
 static const struct {
     int32_t first, last;
@@ -130,7 +128,8 @@ bool nfc_add(nfc_work *work, const char *text, size_t size, bytes *out)
             continue;
         }
         if (!reserve(work, n + LONGEST_DECOMPOSITION)) return false;
-        utf8proc_ssize_t made = utf8proc_decompose_char(point, work->points + n, LONGEST_DECOMPOSITION, options, &last_boundary);
+        utf8proc_ssize_t made =
+            utf8proc_decompose_char(point, work->points + n, LONGEST_DECOMPOSITION, options, &last_boundary);
         ensure(made >= 0 && made <= LONGEST_DECOMPOSITION);
         n += (size_t)made;
     }

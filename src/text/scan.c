@@ -24,8 +24,8 @@ static outrider_status refuse(const scan *s, const char *expected)
     while (n < 24 && s->at + n < s->end && s->at[n] >= ' ' && s->at[n] < 0x7f) n++;
     if (s->at == s->end)
         return error_set(s->err, OUTRIDER_BAD_FILE, "%s: %s: expected %s, found the end", s->name, s->field, expected);
-    return error_set(s->err, OUTRIDER_BAD_FILE, "%s: %s: expected %s, found %.*s at byte %zu of it", s->name, s->field, expected, n,
-                     s->at, (size_t)(s->at - s->begin));
+    return error_set(s->err, OUTRIDER_BAD_FILE, "%s: %s: expected %s, found %.*s at byte %zu of it", s->name, s->field,
+                     expected, n, s->at, (size_t)(s->at - s->begin));
 }
 
 static void skip_space(scan *s)
@@ -83,8 +83,8 @@ static bool skip_value(scan *s)
     return false;
 }
 
-/* Goes through the members of the object that begins here; `visit` stands before each value and passes over it. False where the object is
- * not one. */
+/* Goes through the members of the object that begins here; `visit` stands before each value and passes over it. False
+ * where the object is not one. */
 static bool each_member(scan *s, bool (*visit)(scan *s, piece key, void *context), void *context)
 {
     if (!take(s, '{')) return false;
@@ -108,10 +108,7 @@ typedef struct cut {
     bool no_memory;
 } cut;
 
-static bool named(piece key, const char *name)
-{
-    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
-}
+static bool named(piece key, const char *name) { return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0; }
 
 static bool visit_model(scan *s, piece key, void *context)
 {
@@ -141,7 +138,7 @@ bool scan_cut(const char *json, size_t size, scan_span *vocab_span, scan_span *m
     return bytes_add(rest, c.copied, (size_t)(s.end - c.copied)) && !c.no_memory;
 }
 
-/* -- Strings ----------------------------------------------------------------------------------------------------------------- */
+/* -- Strings ----------------------------------------------------------------------------------------------------- */
 
 static bool four_digits(const char *p, const char *end, uint32_t *value)
 {
@@ -149,7 +146,9 @@ static bool four_digits(const char *p, const char *end, uint32_t *value)
     *value = 0;
     for (int i = 0; i < 4; i++) {
         char c = p[i];
-        uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0') : (c | 32) >= 'a' && (c | 32) <= 'f' ? (uint32_t)(c | 32) - 'a' + 10 : 16;
+        uint32_t digit = c >= '0' && c <= '9'                 ? (uint32_t)(c - '0')
+                         : (c | 32) >= 'a' && (c | 32) <= 'f' ? (uint32_t)(c | 32) - 'a' + 10
+                                                              : 16;
         if (digit > 15) return false;
         *value = *value << 4 | digit;
     }
@@ -230,7 +229,8 @@ static outrider_status take_id(scan *s, uint32_t *id)
     skip_space(s);
     const char *begin = s->at;
     uint32_t value = 0;
-    while (s->at < s->end && *s->at >= '0' && *s->at <= '9' && value < VOCAB_MAX_IDS) value = value * 10 + (uint32_t)(*s->at++ - '0');
+    while (s->at < s->end && *s->at >= '0' && *s->at <= '9' && value < VOCAB_MAX_IDS)
+        value = value * 10 + (uint32_t)(*s->at++ - '0');
     bool leading_zero = s->at - begin > 1 && *begin == '0';
     if (s->at == begin || leading_zero || value >= VOCAB_MAX_IDS) {
         s->at = begin;
@@ -240,7 +240,7 @@ static outrider_status take_id(scan *s, uint32_t *id)
     return OUTRIDER_OK;
 }
 
-/* -- The byte alphabet -------------------------------------------------------------------------------------------------------- */
+/* -- The byte alphabet ------------------------------------------------------------------------------------------- */
 
 /* The printable characters of Latin-1 are themselves, the other bytes follow from U+0100 on. */
 static void fill_alphabet(int16_t alphabet[ALPHABET])
@@ -253,7 +253,8 @@ static void fill_alphabet(int16_t alphabet[ALPHABET])
     }
 }
 
-/* Appends the bytes that a string in the alphabet stands for; false for one that is not in it. `out` has room for the string. */
+/* Appends the bytes that a string in the alphabet stands for; false for one that is not in it. `out` has room for the
+ * string. */
 static bool from_alphabet(const int16_t alphabet[ALPHABET], piece p, char *out, size_t *size)
 {
     size_t n = 0;
@@ -271,7 +272,7 @@ static bool from_alphabet(const int16_t alphabet[ALPHABET], piece p, char *out, 
     return true;
 }
 
-/* -- The members -------------------------------------------------------------------------------------------------------------- */
+/* -- The members ------------------------------------------------------------------------------------------------- */
 
 static outrider_status add_token(scan *s, piece token, bytes *buffer, vocab *v)
 {
@@ -287,8 +288,10 @@ static outrider_status add_token(scan *s, piece token, bytes *buffer, vocab *v)
     outrider_status status = take_id(s, &id);
     if (status) return status;
     if (vocab_kind(v, id) != TOKEN_NONE) return refuse(s, "another id for each token (the one before this was there already)");
-    if (plain && vocab_find(v, buffer->data, size) != UINT32_MAX) return refuse(s, "each token once (the one before this was there already)");
-    if (!vocab_set(v, id, buffer->data, size, plain ? TOKEN_PLAIN : TOKEN_FOREIGN)) return error_memory(s->err, "the vocabulary", v->text.size);
+    if (plain && vocab_find(v, buffer->data, size) != UINT32_MAX)
+        return refuse(s, "each token once (the one before this was there already)");
+    if (!vocab_set(v, id, buffer->data, size, plain ? TOKEN_PLAIN : TOKEN_FOREIGN))
+        return error_memory(s->err, "the vocabulary", v->text.size);
     return OUTRIDER_OK;
 }
 
@@ -317,12 +320,14 @@ static outrider_status take_half(scan *s, piece half, bytes *buffer)
     size_t size;
     if (!half.size || half.size > VOCAB_MAX_TOKEN) return refuse(s, "two tokens in each merge");
     if (!bytes_reserve(buffer, half.size)) return error_memory(s->err, "a merge", half.size);
-    if (!from_alphabet(s->alphabet, half, buffer->data + buffer->size, &size)) return refuse(s, "merges in the byte alphabet (the one before this is not)");
+    if (!from_alphabet(s->alphabet, half, buffer->data + buffer->size, &size))
+        return refuse(s, "merges in the byte alphabet (the one before this is not)");
     buffer->size += size;
     return OUTRIDER_OK;
 }
 
-/* Takes one merge: the bytes of both halves one behind the other in *buffer, the first `*left` of them the left half's. */
+/* Takes one merge: the bytes of both halves one behind the other in *buffer, the first `*left` of them the left
+ * half's. */
 static outrider_status take_merge(scan *s, bytes *buffer, size_t *left)
 {
     piece p;
@@ -360,7 +365,8 @@ outrider_status scan_merges(scan_span span, const char *name, const vocab *v, bp
         uint32_t l = vocab_find(v, buffer.data, left), r = vocab_find(v, buffer.data + left, buffer.size - left);
         uint32_t both = vocab_find(v, buffer.data, buffer.size);
         if (l == UINT32_MAX || r == UINT32_MAX || both == UINT32_MAX)
-            status = refuse(&s, "merges of tokens of the vocabulary (of the one before this, a half or the whole is not there)");
+            status =
+                refuse(&s, "merges of tokens of the vocabulary (of the one before this, a half or the whole is not there)");
         else if (!bpe_add(b, l, r, rank++, both))
             status = error_memory(err, "the merges", b->n_slots * sizeof *b->slots);
     } while (!status && take(&s, ','));

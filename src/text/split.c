@@ -41,7 +41,8 @@ static outrider_status refuse(const char *where, const char *expected, const cha
 }
 
 /* One escape: \s and \S become sets; those that the two engines read alike stay; the rest is refused. */
-static outrider_status translate_escape(bytes *out, const char *p, size_t at, bool in_class, const char *where, outrider_error *err)
+static outrider_status translate_escape(bytes *out, const char *p, size_t at, bool in_class, const char *where,
+                                        outrider_error *err)
 {
     char c = p[at + 1];
     bool ok;
@@ -52,12 +53,14 @@ static outrider_status translate_escape(bytes *out, const char *p, size_t at, bo
     } else if (c > ' ' && c < 0x7f && (isalnum((unsigned char)c) ? strchr("rntfpPdDx", c) != NULL : c != '_')) {
         ok = bytes_add(out, p + at, 2);
     } else {
-        return refuse(where, "only the escapes \\s \\S \\d \\D \\p \\P \\r \\n \\t \\f \\x and escaped punctuation", p, at, err);
+        return refuse(where, "only the escapes \\s \\S \\d \\D \\p \\P \\r \\n \\t \\f \\x and escaped punctuation", p, at,
+                      err);
     }
     return ok ? OUTRIDER_OK : error_memory(err, "a pattern", 8);
 }
 
-/* A repetition that the engines read differently: Oniguruma takes {,m} for {0,m}, and the + of {n,m}+ for another repetition. */
+/* A repetition that the engines read differently: Oniguruma takes {,m} for {0,m}, and the + of {n,m}+ for another
+ * repetition. */
 static bool odd_repetition(const char *p, size_t at, size_t size)
 {
     size_t i = at + 1;
@@ -76,7 +79,8 @@ static bool copy_braces(bytes *out, const char *p, size_t size, size_t *i)
     return true;
 }
 
-/* Oniguruma's pattern as PCRE2's. In classes, Oniguruma knows nested classes and &&, which PCRE2 would take as letters. */
+/* Oniguruma's pattern as PCRE2's. In classes, Oniguruma knows nested classes and &&, which PCRE2 would take as
+ * letters. */
 static outrider_status translate(bytes *out, const char *p, size_t size, const char *where, outrider_error *err)
 {
     bool in_class = false;
@@ -120,7 +124,8 @@ static outrider_status compile(split *s, const bytes *text, const char *where, o
         return OUTRIDER_OK;
     }
     pcre2_get_error_message(code, why, sizeof why);
-    return error_set(err, OUTRIDER_BAD_FILE, "%s: expected a regular expression, found one with a fault: %s", where, (const char *)why);
+    return error_set(err, OUTRIDER_BAD_FILE, "%s: expected a regular expression, found one with a fault: %s", where,
+                     (const char *)why);
 }
 
 outrider_status split_open(split **out, const char *pattern, size_t size, const char *where, outrider_error *err)

@@ -1,4 +1,5 @@
-/* The split pattern of a tokenizer: one regular expression that cuts text into the words that byte pairs are merged in. */
+/* The split pattern of a tokenizer: one regular expression that cuts text into the words that byte pairs are merged
+ * in. */
 #ifndef TEXT_SPLIT_H
 #define TEXT_SPLIT_H
 
@@ -6,8 +7,8 @@
 
 typedef struct split split;
 
-/* Compiles a pattern that was written for Oniguruma (Ruby syntax). What means something else in PCRE2 is translated or refused;
- * `where` begins the message (file and field). */
+/* Compiles a pattern that was written for Oniguruma (Ruby syntax). What means something else in PCRE2 is translated or
+ * refused; `where` begins the message (file and field). */
 outrider_status split_open(split **out, const char *pattern, size_t size, const char *where, outrider_error *err);
 void split_close(split *s); /* NULL is allowed */
 

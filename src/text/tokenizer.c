@@ -30,8 +30,9 @@ static outrider_status sort_added(tokenizer *t, const char *name, outrider_error
         const char *text = vocab_bytes(&t->vocab, t->added[i], &size);
         t->first[(uint8_t)text[0]] = true;
         if (i && compare_added(&t->added[i - 1], &t->added[i], &t->vocab) == 0)
-            return error_set(err, OUTRIDER_BAD_FILE, "%s: added_tokens: expected each content once, found that of id %u as id %u too",
-                             name, t->added[i - 1], t->added[i]);
+            return error_set(err, OUTRIDER_BAD_FILE,
+                             "%s: added_tokens: expected each content once, found that of id %u as id %u too", name,
+                             t->added[i - 1], t->added[i]);
     }
     return OUTRIDER_OK;
 }
@@ -42,17 +43,20 @@ static outrider_status check_vocab(tokenizer *t, const char *name, outrider_erro
     for (int b = 0; b < 256; b++) {
         t->bpe.byte_ids[b] = vocab_find(&t->vocab, (char[]){(char)b}, 1);
         if (t->bpe.byte_ids[b] == UINT32_MAX)
-            return error_set(err, OUTRIDER_BAD_FILE, "%s: model.vocab: expected a token for each byte, found none for 0x%02x", name, b);
+            return error_set(err, OUTRIDER_BAD_FILE, "%s: model.vocab: expected a token for each byte, found none for 0x%02x",
+                             name, b);
     }
     for (uint32_t id = 0; id < t->vocab.size; id++)
         if (vocab_kind(&t->vocab, id) == TOKEN_FOREIGN)
-            return error_set(err, OUTRIDER_BAD_FILE,
-                             "%s: model.vocab: expected tokens in the byte alphabet, found another, which is not in added_tokens, as id %u",
-                             name, id);
+            return error_set(
+                err, OUTRIDER_BAD_FILE,
+                "%s: model.vocab: expected tokens in the byte alphabet, found another, which is not in added_tokens, as id %u",
+                name, id);
     return OUTRIDER_OK;
 }
 
-static outrider_status read_document(tokenizer *t, const char *json, size_t size, const char *name, bytes *rest, outrider_error *err)
+static outrider_status read_document(tokenizer *t, const char *json, size_t size, const char *name, bytes *rest,
+                                     outrider_error *err)
 {
     scan_span vocab_span, merges_span;
     json_error_t why;
@@ -60,8 +64,10 @@ static outrider_status read_document(tokenizer *t, const char *json, size_t size
     json_t *root = json_loadb(rest->data ? rest->data : "", rest->size, JSON_REJECT_DUPLICATES, &why);
     if (!root) return error_set(err, OUTRIDER_BAD_FILE, "%s: expected JSON, found: %s", name, why.text);
     outrider_status s = fields_read(root, name, &t->fields, err);
-    if (!s && !vocab_span.begin) s = error_set(err, OUTRIDER_BAD_FILE, "%s: model.vocab: expected an object of ids, found nothing", name);
-    if (!s && !merges_span.begin) s = error_set(err, OUTRIDER_BAD_FILE, "%s: model.merges: expected an array, found nothing", name);
+    if (!s && !vocab_span.begin)
+        s = error_set(err, OUTRIDER_BAD_FILE, "%s: model.vocab: expected an object of ids, found nothing", name);
+    if (!s && !merges_span.begin)
+        s = error_set(err, OUTRIDER_BAD_FILE, "%s: model.merges: expected an array, found nothing", name);
     if (!s) s = scan_vocab(vocab_span, name, &t->vocab, err);
     if (!s) s = scan_merges(merges_span, name, &t->vocab, &t->bpe, err);
     if (!s) s = fields_added(root, name, &t->vocab, &t->added, &t->n_added, err);
@@ -107,20 +113,11 @@ void tokenizer_close(tokenizer *t)
     free(t);
 }
 
-size_t tokenizer_size(const tokenizer *t)
-{
-    return t->vocab.size;
-}
+size_t tokenizer_size(const tokenizer *t) { return t->vocab.size; }
 
-const char *tokenizer_bytes(const tokenizer *t, uint32_t id, size_t *size)
-{
-    return vocab_bytes(&t->vocab, id, size);
-}
+const char *tokenizer_bytes(const tokenizer *t, uint32_t id, size_t *size) { return vocab_bytes(&t->vocab, id, size); }
 
-bool tokenizer_is_special(const tokenizer *t, uint32_t id)
-{
-    return vocab_kind(&t->vocab, id) == TOKEN_SPECIAL;
-}
+bool tokenizer_is_special(const tokenizer *t, uint32_t id) { return vocab_kind(&t->vocab, id) == TOKEN_SPECIAL; }
 
 bool tokenizer_find(const tokenizer *t, const char *bytes, size_t size, uint32_t *id)
 {
@@ -171,11 +168,13 @@ outrider_status tokenizer_same(const tokenizer *verifier, const tokenizer *draft
     for (uint32_t id = 0; id < n; id++) {
         size_t a_size, b_size;
         const char *a = vocab_bytes(&verifier->vocab, id, &a_size), *b = vocab_bytes(&draft->vocab, id, &b_size);
-        if (vocab_kind(&verifier->vocab, id) == vocab_kind(&draft->vocab, id) && a_size == b_size && memcmp(a, b, a_size) == 0) continue;
+        if (vocab_kind(&verifier->vocab, id) == vocab_kind(&draft->vocab, id) && a_size == b_size && memcmp(a, b, a_size) == 0)
+            continue;
         char a_text[120], b_text[120];
         describe(verifier, id, a_text, sizeof a_text);
         describe(draft, id, b_text, sizeof b_text);
-        return error_set(err, OUTRIDER_USAGE, "the two tokenizers differ: id %u is %s in the verifier, %s in the draft", id, a_text, b_text);
+        return error_set(err, OUTRIDER_USAGE, "the two tokenizers differ: id %u is %s in the verifier, %s in the draft", id,
+                         a_text, b_text);
     }
     return OUTRIDER_OK;
 }

@@ -86,10 +86,7 @@ const char *vocab_bytes(const vocab *v, uint32_t id, size_t *size)
     return there ? v->text.data + v->tokens[id].at : "";
 }
 
-token_kind vocab_kind(const vocab *v, uint32_t id)
-{
-    return id < v->size ? (token_kind)v->tokens[id].kind : TOKEN_NONE;
-}
+token_kind vocab_kind(const vocab *v, uint32_t id) { return id < v->size ? (token_kind)v->tokens[id].kind : TOKEN_NONE; }
 
 uint32_t vocab_find(const vocab *v, const char *data, size_t size)
 {

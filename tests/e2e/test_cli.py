@@ -165,6 +165,11 @@ def test_closing_line_on_a_terminal():
     assert code == 0 and g["text"].encode() in seen and b"tokens/s" in seen
 
 
+def test_decode_refuses():
+    done = outrider("tokenize", DEMO, "-d", "5,4096")
+    assert done.stdout == b"" and "4096" in error_line(done, 2)
+
+
 # -- files --
 
 def test_truncated_container(tmp_path):

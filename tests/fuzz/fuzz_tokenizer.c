@@ -27,7 +27,8 @@ static void check_round_trip(const tokenizer *t, const char *text, size_t size, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char text[] = "Hello  world, don't <|im_end|> 2026\r\n\n \xff\xe6\xad caf\xc3\xa9 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    static const char text[] =
+        "Hello  world, don't <|im_end|> 2026\r\n\n \xff\xe6\xad caf\xc3\xa9 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     tokenizer *t = NULL;
     outrider_error err = {0};
     outrider_status s = tokenizer_open_memory(&t, (const char *)data, size, "fuzz", &err);

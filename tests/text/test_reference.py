@@ -17,7 +17,7 @@ LISTED = [
     "a\u3000b", "\u3000\u3000x", "a\u00a0b", "\u00a0\u00a0", "e\u0301", "\u0301", "a\u0300\u0316\u0301b", "q\u0307\u0323", "\u1e0b\u0323",
     "\u1112\u1161\u11ab\u1100\u1173\u11af", "\u1100\u1161 \u11a8", "\ud55c\uae00", "\uac00\u11a8", "\U0001f469\u200d\U0001f469\u200d\U0001f467",
     "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "\U0001f1e9\U0001f1ea", "\u2764\ufe0f", "\u180e", " \u180e x",
-    "\u212b", "\u2126", "\u0340\u0341\u0343\u0344", "\u0958\u09dc", "\ufb1d\ufb2a", "\u2adc", "\U0001d15e", "\u0f73\u0f75\u0f81",
+    "\uac00\u11a7", "\u0301\u09fe\u09bc", "\U00011935\U00011930", "\u212b", "\u2126", "\u0340\u0341\u0343\u0344", "\u0958\u09dc", "\ufb1d\ufb2a", "\u2adc", "\U0001d15e", "\u0f73\u0f75\u0f81",
     "'\u017f", "'\u017fa", "'\u212a", "\r\n\r\n", "a\r\nb", " \r \n ", "\x85x", "\u2028\u2029", "\x1c\x1d\x1e\x1f", "\x00a\x00", "\ufeffa",
     "<|im_end|>", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "<|im_end|", "<|im_<|im_end|>end|>",
     "<|endoftext|><|endoftext|>", "<tool_call>\n{\"name\": 1}\n</tool_call>", "<think></think>", "e<think>\u0301", "<|im_end|>\u0338",
@@ -96,6 +96,12 @@ def test_known():
     assert encode("encode", QWEN, [b"->", b"2026"]) == [[405], [17, 15, 17, 21]]
     assert encode("encode", QWEN, [b"<|im_end|>"]) == [[151645]]
     assert encode("encode-plain", QWEN, [b"<|im_end|>"]) == [[27, 91, 318, 6213, 91, 29]]
+
+
+def test_every_character():
+    """Normalisation and splitting of each character of the basic plane, between marks that are not in order."""
+    characters = [chr(c) for c in range(0x10000) if not 0xd800 <= c < 0xe000]
+    compare(QWEN, [f"q\u0345{c}\u0334 {c}1{c}" for c in characters])
 
 
 def test_random_qwen():

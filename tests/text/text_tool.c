@@ -1,5 +1,6 @@
-/* The tokenizer for the Python tests: text_tool encode|encode-plain TOKENIZER.JSON. Input: records of a u32 length and that many bytes of
- * text. Output, for each: u32 count and that many u32 ids. encode-plain spells special tokens out. All numbers are little endian. */
+/* The tokenizer for the Python tests: text_tool encode|encode-plain TOKENIZER.JSON. Input: records of a u32 length and
+ * that many bytes of text. Output, for each: u32 count and that many u32 ids. encode-plain spells special tokens out.
+ * All numbers are little endian. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Tokenizer: known ids, hostile texts, refused files, end ids. The comparison with the reference is tests/text/test_reference.py. */
+/* Tokenizer: known ids, hostile texts, refused files, end ids. The comparison with the reference is
+ * tests/text/test_reference.py. */
 #include "text/tokenizer.h"
 
 #include <setjmp.h>
@@ -17,10 +18,11 @@
 static tokenizer *qwen;
 static char folder[] = "/tmp/outrider-tokenizer-XXXXXX";
 
-/* -- A small tokenizer ---------------------------------------------------------------------------------------------------------- */
+/* -- A small tokenizer ------------------------------------------------------------------------------------------- */
 
-#define ADDED(id, content, special)                                                                                              \
-    "{\"id\":" #id ",\"content\":\"" content "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"   \
+#define ADDED(id, content, special)                                                    \
+    "{\"id\":" #id ",\"content\":\"" content                                           \
+    "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false," \
     "\"special\":" #special "}"
 
 /* A byte's character in the byte alphabet, as an escape of JSON. */
@@ -39,14 +41,15 @@ static unsigned letter_of(int byte)
 static bytes small_json(const char *from, const char *to)
 {
     bytes all = {0}, out = {0};
-    bytes_add_text(&all, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[" ADDED(262, "<end>", true) ","
-                         ADDED(263, "<t>", false) "," ADDED(264, "<en", true) "," ADDED(265, "<\\u4e2d>", false) "],\"normalizer\":{\"type\":\"NFC\"},"
-                         "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
-                         "\"\\\\p{L}+|\\\\s+(?!\\\\S)|\\\\s+|\\\\p{N}\"},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":\"ByteLevel\","
-                         "\"add_prefix_space\":false,\"trim_offsets\":false,\"use_regex\":false}]},\"post_processor\":null,"
-                         "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,"
-                         "\"continuing_subword_prefix\":\"\",\"end_of_word_suffix\":\"\",\"fuse_unk\":false,\"byte_fallback\":false,"
-                         "\"ignore_merges\":false,\"vocab\":{");
+    bytes_add_text(&all, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[");
+    bytes_add_text(&all, ADDED(262, "<end>", true) "," ADDED(263, "<t>", false) "," ADDED(264, "<en", true));
+    bytes_add_text(&all, "," ADDED(265, "<\\u4e2d>", false) "],\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{");
+    bytes_add_text(&all, "\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":");
+    bytes_add_text(&all, "\"\\\\p{L}+|\\\\s+(?!\\\\S)|\\\\s+|\\\\p{N}\"},\"behavior\":\"Isolated\",\"invert\":false},");
+    bytes_add_text(&all, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":false,\"use_regex\":false}]},");
+    bytes_add_text(&all, "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",");
+    bytes_add_text(&all, "\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":\"\",\"end_of_word_suffix\":\"\",");
+    bytes_add_text(&all, "\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{");
     for (int b = 0; b < 256; b++) bytes_add_format(&all, "\"\\u%04x\":%d,", letter_of(b), b);
     bytes_add_text(&all, "\"ab\":256,\"bc\":257,\"abc\":258,\"aa\":259,\"aaa\":260,\"xyz\":261,\"<\\u4e2d>\":265},"
                          "\"merges\":[\"b c\",\"a b\",[\"a\",\"bc\"],\"a a\",\"aa a\"]}}");
@@ -71,7 +74,7 @@ static tokenizer *small_with(const char *from, const char *to)
     return t;
 }
 
-/* -- Helpers -------------------------------------------------------------------------------------------------------------------- */
+/* -- Helpers ----------------------------------------------------------------------------------------------------- */
 
 static ids encoded(const tokenizer *t, const char *text, size_t size, bool specials)
 {
@@ -90,10 +93,10 @@ static void check_ids(ids found, const uint32_t *expected, size_t n)
     ids_free(&found);
 }
 
-#define CHECK(t, text, specials, ...)                                                                                            \
-    do {                                                                                                                         \
-        const uint32_t expected_ids[] = {__VA_ARGS__};                                                                           \
-        check_ids(encoded(t, text, sizeof text - 1, specials), expected_ids, sizeof expected_ids / sizeof *expected_ids);         \
+#define CHECK(t, text, specials, ...)                                                                                     \
+    do {                                                                                                                  \
+        const uint32_t expected_ids[] = {__VA_ARGS__};                                                                    \
+        check_ids(encoded(t, text, sizeof text - 1, specials), expected_ids, sizeof expected_ids / sizeof *expected_ids); \
     } while (0)
 
 static void check_round_trip(const tokenizer *t, const char *text, size_t size)
@@ -112,7 +115,7 @@ static void check_round_trip(const tokenizer *t, const char *text, size_t size)
     ids_free(&list);
 }
 
-/* -- Known values --------------------------------------------------------------------------------------------------------------- */
+/* -- Known values ------------------------------------------------------------------------------------------------ */
 
 static void test_known_ids(void **state)
 {
@@ -149,8 +152,8 @@ static void test_tokens(void **state)
 static void test_bytes_round_trip(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"\xe6\xad", "\xff", "\xed\xa0\x80", "a\xff z", "\xc0\x80", "\xf4\x90\x80\x80", "\xf0\x9f\x98",
-                                        "caf\xc3", "\x80", "ok \xe6\xad\xa3 \xe6"};
+    static const char *const texts[] = {"\xe6\xad",         "\xff",         "\xed\xa0\x80", "a\xff z", "\xc0\x80",
+                                        "\xf4\x90\x80\x80", "\xf0\x9f\x98", "caf\xc3",      "\x80",    "ok \xe6\xad\xa3 \xe6"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_round_trip(qwen, texts[i], strlen(texts[i]));
     check_round_trip(qwen, "\0a\0\0", 4);
     char all[256];
@@ -167,7 +170,8 @@ static void test_bytes_round_trip(void **state)
 static void test_a_million_bytes(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"a", " ", "7", "\n", " \n", "\r\n", "ab", "\xcc\x81\xcc\x96", "<", "<|im_en", "\xff", "=", "\xe4\xb8\xad"};
+    static const char *const parts[] = {"a", " ",       "7",    "\n", " \n",         "\r\n", "ab", "\xcc\x81\xcc\x96",
+                                        "<", "<|im_en", "\xff", "=",  "\xe4\xb8\xad"};
     const size_t size = 1 << 20;
     char *text = malloc(size);
     assert_non_null(text);
@@ -184,7 +188,7 @@ static void test_a_million_bytes(void **state)
     free(text);
 }
 
-/* -- The small tokenizer --------------------------------------------------------------------------------------------------------- */
+/* -- The small tokenizer ----------------------------------------------------------------------------------------- */
 
 static void test_merges_by_rank(void **state)
 {
@@ -245,7 +249,7 @@ static void test_guarded_ranges(void **state)
     tokenizer_close(t);
 }
 
-/* -- Two tokenizers ------------------------------------------------------------------------------------------------------------- */
+/* -- Two tokenizers ---------------------------------------------------------------------------------------------- */
 
 static outrider_status same_with(const char *from, const char *to, outrider_error *err)
 {
@@ -274,14 +278,15 @@ static void test_same(void **state)
     assert_non_null(strstr(err.message, "id 264 is special token \"<en\" in the verifier, no token in the draft"));
 }
 
-/* -- Refused files -------------------------------------------------------------------------------------------------------------- */
+/* -- Refused files ----------------------------------------------------------------------------------------------- */
 
 typedef struct refusal {
     const char *from, *to, *expected; /* expected: a part of the message */
 } refusal;
 
 static const refusal refusals[] = {
-    {"\"normalizer\":{\"type\":\"NFC\"}", "\"normalizer\":{\"type\":\"NFKC\"}", "normalizer.type: expected \"NFC\", found \"NFKC\""},
+    {"\"normalizer\":{\"type\":\"NFC\"}", "\"normalizer\":{\"type\":\"NFKC\"}",
+     "normalizer.type: expected \"NFC\", found \"NFKC\""},
     {"\"normalizer\":{\"type\":\"NFC\"}", "\"normalizer\":[]", "normalizer: expected an object of type NFC, found []"},
     {"\"type\":\"Sequence\"", "\"type\":\"Metaspace\"", "pre_tokenizer.type: expected \"Sequence\", found \"Metaspace\""},
     {"\"type\":\"Split\"", "\"type\":\"Digits\"", "pre_tokenizer.pretokenizers[0].type: expected \"Split\", found \"Digits\""},
@@ -294,15 +299,19 @@ static const refusal refusals[] = {
     {"\"\\\\p{L}+|", "\"[a[b]]|", "expected no class inside a class"},
     {"\"\\\\p{L}+|", "\"a{1,3}+|", "expected no {,m} and no {n,m}+"},
     {"\"\\\\p{L}+|", "\"[\\\\S]|", "expected only the escapes"},
-    {"\"add_prefix_space\":false", "\"add_prefix_space\":true", "pre_tokenizer.pretokenizers[1].add_prefix_space: expected false, found true"},
+    {"\"add_prefix_space\":false", "\"add_prefix_space\":true",
+     "pre_tokenizer.pretokenizers[1].add_prefix_space: expected false, found true"},
     {",\"use_regex\":false", "", "pre_tokenizer.pretokenizers[1].use_regex: expected false, found nothing"},
-    {"\"post_processor\":null", "\"post_processor\":{\"type\":\"TemplateProcessing\"}", "post_processor.type: expected \"ByteLevel\""},
+    {"\"post_processor\":null", "\"post_processor\":{\"type\":\"TemplateProcessing\"}",
+     "post_processor.type: expected \"ByteLevel\""},
     {"\"decoder\":{\"type\":\"ByteLevel\"}", "\"decoder\":null", "decoder: expected an object of type ByteLevel, found null"},
     {"\"type\":\"BPE\"", "\"type\":\"Unigram\"", "model.type: expected \"BPE\", found \"Unigram\""},
     {"\"dropout\":null", "\"dropout\":0.1", "model.dropout: expected null, found 0.1"},
     {"\"unk_token\":null", "\"unk_token\":\"<unk>\"", "model.unk_token: expected null, found \"<unk>\""},
-    {"\"continuing_subword_prefix\":\"\"", "\"continuing_subword_prefix\":\"##\"", "model.continuing_subword_prefix: expected null"},
-    {"\"end_of_word_suffix\":\"\"", "\"end_of_word_suffix\":\"</w>\"", "model.end_of_word_suffix: expected null, found \"</w>\""},
+    {"\"continuing_subword_prefix\":\"\"", "\"continuing_subword_prefix\":\"##\"",
+     "model.continuing_subword_prefix: expected null"},
+    {"\"end_of_word_suffix\":\"\"", "\"end_of_word_suffix\":\"</w>\"",
+     "model.end_of_word_suffix: expected null, found \"</w>\""},
     {"\"fuse_unk\":false", "\"fuse_unk\":true", "model.fuse_unk: expected false, found true"},
     {"\"byte_fallback\":false", "\"byte_fallback\":true", "model.byte_fallback: expected false, found true"},
     {"\"ignore_merges\":false", "\"ignore_merges\":1", "model.ignore_merges: expected true or false, found 1"},
@@ -319,7 +328,8 @@ static const refusal refusals[] = {
     {"\"<\\u4e2d>\":265", "\"<\\u4e2e>\":265", "added_tokens[3].id: expected an id that no other token has, found 265"},
     {"\"content\":\"<t>\"", "\"content\":\"\"", "added_tokens[1].content: expected text"},
     {"\"content\":\"<t>\"", "\"content\":\"<end>\"", "added_tokens: expected each content once"},
-    {"\"content\":\"<t>\"", "\"content\":\"xyz\"", "added_tokens[1].id: expected the id that the vocabulary has for this content, found 263"},
+    {"\"content\":\"<t>\"", "\"content\":\"xyz\"",
+     "added_tokens[1].id: expected the id that the vocabulary has for this content, found 263"},
     {"\"added_tokens\":[", "\"added_tokens\":[7,", "added_tokens[0].id: expected an id from 0 to 4194303, found nothing"},
     {"\"vocab\":{", "\"vocab\":[", "model.vocab: expected"},
     {"\"vocab\":{", "\"words\":{", "model.vocab: expected an object of ids, found nothing"},
@@ -330,7 +340,8 @@ static const refusal refusals[] = {
     {"\"xyz\":261", "\"xyz\":260", "model.vocab: expected another id for each token"},
     {"\"xyz\":261", "\"abc\":261", "model.vocab: expected each token once"},
     {"\"xyz\":261", "\"\":261", "model.vocab: expected a token that is not empty"},
-    {"\"xyz\":261", "\"x z\":261", "model.vocab: expected tokens in the byte alphabet, found another, which is not in added_tokens, as id 261"},
+    {"\"xyz\":261", "\"x z\":261",
+     "model.vocab: expected tokens in the byte alphabet, found another, which is not in added_tokens, as id 261"},
     {"\"xyz\":261", "\"x\\ud800z\":261", "model.vocab: expected an escape of JSON"},
     {"\"xyz\":261", "\"xyz\" 261", "model.vocab: expected a colon"},
     {"\"xyz\":261", "\"xyz\":261,", "model.vocab: expected a string"},
@@ -356,7 +367,8 @@ static void test_refused_by_name(void **state)
         tokenizer *t = NULL;
         bytes json = small_json(refusals[i].from, refusals[i].to);
         outrider_status s = tokenizer_open_memory(&t, json.data, json.size, "small", &err);
-        if (s != OUTRIDER_BAD_FILE || err.status != s || t || strncmp(err.message, "small: ", 7) || !strstr(err.message, refusals[i].expected))
+        if (s != OUTRIDER_BAD_FILE || err.status != s || t || strncmp(err.message, "small: ", 7) ||
+            !strstr(err.message, refusals[i].expected))
             fail_msg("%s: expected \"%s\", found %d \"%s\"", refusals[i].to, refusals[i].expected, s, err.message);
         bytes_free(&json);
     }
@@ -394,7 +406,7 @@ static void test_a_missing_file(void **state)
     assert_non_null(strstr(err.message, "/does/not/exist/tokenizer.json"));
 }
 
-/* -- End ids -------------------------------------------------------------------------------------------------------------------- */
+/* -- End ids ----------------------------------------------------------------------------------------------------- */
 
 static void write_file(const char *name, const char *text)
 {
@@ -436,8 +448,10 @@ static void test_ends(void **state)
     check_ends("{\"eos_token_id\":null}", "{\"eos_token\":null}", both, 2, NULL);
     check_ends(NULL, "{\"eos_token\":{\"content\":\"<think>\"}}", (uint32_t[]){151667, 151645, 151643}, 3, NULL);
     check_ends(NULL, "{\"eos_token\":\"nothing like that\"}", both, 2, NULL);
-    check_ends("{\"eos_token_id\":\"x\"}", NULL, NULL, 0, "generation_config.json: eos_token_id: expected ids from 0 to 151668, found \"x\"");
-    check_ends("{\"eos_token_id\":[151643,151669]}", NULL, NULL, 0, "eos_token_id: expected ids from 0 to 151668, found 151669");
+    check_ends("{\"eos_token_id\":\"x\"}", NULL, NULL, 0,
+               "generation_config.json: eos_token_id: expected ids from 0 to 151668, found \"x\"");
+    check_ends("{\"eos_token_id\":[151643,151669]}", NULL, NULL, 0,
+               "eos_token_id: expected ids from 0 to 151668, found 151669");
     check_ends("{\"eos_token_id\":[]}", NULL, NULL, 0, "eos_token_id: expected at least one id, found []");
     check_ends("{\"eos_token_id\":-1}", NULL, NULL, 0, "found -1");
     check_ends("[]", NULL, NULL, 0, "generation_config.json: expected an object");
@@ -447,7 +461,7 @@ static void test_ends(void **state)
     write_file("tokenizer_config.json", NULL);
 }
 
-/* -- Set up --------------------------------------------------------------------------------------------------------------------- */
+/* -- Set up ------------------------------------------------------------------------------------------------------ */
 
 static int open_qwen(void **state)
 {

@@ -59,12 +59,13 @@ static inline void store_pair(__m256 acc, const float *scale, size_t row, size_t
     if (row + 1 < rows) y[row + 1] = scale[row + 1] * _mm_cvtss_f32(_mm256_extractf128_ps(whole, 1));
 }
 
-/* One pair of rows (part 0, 1 or 2 of the tile) over one superblock for T activation rows: adds to acc. */
-#define SUPERBLOCK_OF_PAIR(T, PART)                                                                                         \
+/* One pair of rows (part 0, 1 or 2 of the tile) over the first N vectors of one superblock for T activation rows: adds to
+ * acc. N is 16 but in the last superblock, whose padding columns (q = 0, and not in the sums) need not be read. */
+#define SUPERBLOCK_OF_PAIR(T, PART, N)                                                                                      \
     do {                                                                                                                    \
         __m256i p[T], n[T];                                                                                                 \
         for (int t = 0; t < T; t++) p[t] = n[t] = _mm256_sub_epi16(_mm256_setzero_si256(), broadcast16(sums + t * 8));      \
-        for (int j = 0; j < 16; j++) {                                                                                      \
+        for (int j = 0; j < (N); j++) {                                                                                     \
             if (PART == 0) ask_ahead(codes + 32 * j);                                                                       \
             const __m256i code = _mm256_load_si256((const __m256i *)codes + j);                                             \
             const __m256i low = _mm256_and_si256(code, nibble);                                                             \
@@ -102,13 +103,21 @@ static inline void store_pair(__m256 acc, const float *scale, size_t row, size_t
             for (int t = 0; t < T; t++) acc[i][t] = _mm256_setzero_ps();                                                     \
         }                                                                                                                    \
         const uint8_t *codes = m->codes + tile * m->superblocks * TILE_BYTES;                                                \
+        const size_t whole = m->cols / SUPERBLOCK;                                                                           \
+        const int rest = (int)(m->cols % SUPERBLOCK + 15) / 16;                                                              \
         for (size_t b = 0; b < m->superblocks; b++, codes += TILE_BYTES) {                                                   \
             const int8_t *q = a->q + (b * a->rows + t0) * SUPERBLOCK;                                                        \
             const float *d = a->d + (b * a->rows + t0) * GROUPS;                                                             \
             const int16_t *sums = a->sums + (b * a->rows + t0) * 8;                                                          \
-            SUPERBLOCK_OF_PAIR(T, 0);                                                                                        \
-            SUPERBLOCK_OF_PAIR(T, 1);                                                                                        \
-            SUPERBLOCK_OF_PAIR(T, 2);                                                                                        \
+            if (b < whole) {                                                                                                 \
+                SUPERBLOCK_OF_PAIR(T, 0, 16);                                                                                \
+                SUPERBLOCK_OF_PAIR(T, 1, 16);                                                                                \
+                SUPERBLOCK_OF_PAIR(T, 2, 16);                                                                                \
+            } else {                                                                                                         \
+                SUPERBLOCK_OF_PAIR(T, 0, rest);                                                                              \
+                SUPERBLOCK_OF_PAIR(T, 1, rest);                                                                              \
+                SUPERBLOCK_OF_PAIR(T, 2, rest);                                                                              \
+            }                                                                                                                \
         }                                                                                                                    \
         for (int t = 0; t < T; t++)                                                                                          \
             for (size_t i = 0; i < 3; i++)                                                                                   \
@@ -141,7 +150,8 @@ static void five_tile_1(const five_matrix *m, size_t tile, const activations *a,
         const int8_t *q = a->q + (b * a->rows + t0) * SUPERBLOCK;
         const __m256i start = _mm256_sub_epi16(_mm256_setzero_si256(), broadcast16(a->sums + (b * a->rows + t0) * 8));
         __m256i p0 = start, p1 = start, p2 = start, n0 = start, n1 = start, n2 = start;
-        for (int j = 0; j < 16; j++) {
+        const int vectors = b < m->cols / SUPERBLOCK ? 16 : (int)(m->cols % SUPERBLOCK + 15) / 16;
+        for (int j = 0; j < vectors; j++) {
             ask_ahead(codes + 32 * j);
             const __m256i code = _mm256_load_si256((const __m256i *)codes + j);
             const __m256i low = _mm256_and_si256(code, nibble);
@@ -294,7 +304,8 @@ static inline __m256i add_signed(__m256i sum, __m256i size, __m256i k, __m256i x
             const float *d = a->d + (b * a->rows + t0) * GROUPS;                                                             \
             __m256i dot[T];                                                                                                  \
             for (int t = 0; t < T; t++) dot[t] = _mm256_setzero_si256();                                                     \
-            for (int i = 0; i < 8; i++) {                                                                                    \
+            const int vectors = b < m->cols / SUPERBLOCK ? 8 : (int)(m->cols % SUPERBLOCK + 31) / 32;                        \
+            for (int i = 0; i < vectors; i++) {                                                                              \
                 ask_ahead(k + 32 * i);                                                                                       \
                 const __m256i w = _mm256_loadu_si256((const __m256i *)k + i), size = _mm256_abs_epi8(w);                     \
                 for (int t = 0; t < T; t++)                                                                                  \
