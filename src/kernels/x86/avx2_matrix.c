@@ -196,7 +196,7 @@ static void expand(const uint8_t *codes, __m256i *u)
     }
 }
 
-enum { MOST_AT_ONCE = 6, MANY = 12, MOST_TOGETHER = 48 };
+enum { MOST_AT_ONCE = 6, MANY = 8, MOST_TOGETHER = 48 };
 
 /* One expanded superblock times T activation rows: adds to acc [3 pairs][MOST_TOGETHER]; k is [3 pairs][k_lo, k_hi]. */
 #define FIVE_BLOCK(T)                                                                                                      \
