@@ -33,6 +33,7 @@ struct outrider_model {
     pthread_mutex_t lock; /* held during a forward pass: scratch and pool serve one at a time */
     engine_part parts[2]; /* by outrider_part */
     uint32_t context;
+    length_costs costs;  /* of a pair, measured when it was opened */
     size_t shared_vocab; /* ids below it exist in verifier and draft */
 
     tokenizer *tokenizer;    /* NULL when opened without */

@@ -31,7 +31,7 @@ static outrider_status fill_session(outrider_session *s, const outrider_session_
     }
     if (!status && s->drafts) s->source = draft_model_init(&s->draft_state, engine_lane_interface(&s->draft), PASS_ROWS, &s->cancel);
     if (!status && o->digests) status = open_digests(s, err);
-    length_init(&s->length, OUTRIDER_MAX_DRAFT, NULL);
+    length_init(&s->length, OUTRIDER_MAX_DRAFT, s->drafts ? &m->costs : NULL);
     return status;
 }
 
