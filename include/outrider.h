@@ -197,13 +197,21 @@ typedef enum outrider_role {
     OUTRIDER_ROLE_DRAFT = 2   /* the draft alone, as a model of its own */
 } outrider_role;
 
+/* Where the proposals of a session in the role PAIR come from. */
+typedef enum outrider_draft_kind {
+    OUTRIDER_DRAFT_KIND_MODEL = 0, /* the draft model; none when the model has no draft */
+    OUTRIDER_DRAFT_KIND_NGRAM = 1, /* lookup of n-grams in the session's own text: no second model needed; good for edits and quotes */
+    OUTRIDER_DRAFT_KIND_BOTH = 2   /* lookups where they do well, else the draft model (NGRAM when the model has no draft) */
+} outrider_draft_kind;
+
 typedef struct outrider_session_options {
     outrider_role role;
     uint32_t context; /* tokens this session may hold; 0: the model's; not more than that */
     bool digests;     /* keep SHA-256 digests of emitted ids and of the logits rows they came from */
+    outrider_draft_kind draft_kind;
 } outrider_session_options;
 
-#define OUTRIDER_SESSION_OPTIONS_INIT {OUTRIDER_ROLE_PAIR, 0, false}
+#define OUTRIDER_SESSION_OPTIONS_INIT {OUTRIDER_ROLE_PAIR, 0, false, OUTRIDER_DRAFT_KIND_MODEL}
 
 /* options may be NULL. */
 OUTRIDER_API outrider_status outrider_session_open(outrider_model *model, const outrider_session_options *options,

@@ -52,6 +52,14 @@
  * holds). At D = 0.09, F = 0.002 (an 8B model with a 0.6B draft) that is 36 tokens. When no verify of more than one row was measured for
  * TIMING_TOKENS, a probe is verified in any case, unless two rows are believed to cost so much that the account would fall below ACCOUNT_LEAST: a
  * calibration, or times measured under load, can be wrong.
+ *
+ * Lookups. A proposal that took no pass (LENGTH_LOOKUP) has chances of its own and D = 0, and all of the above about on, off and probes is about
+ * models only. A step that can begin with a lookup always makes one: it costs nothing, and how many to verify is decided as above,
+ * with the r of such steps when that is larger (r counts a model's yield only once it was measured). Those not verified are judged by
+ * the verifier's choice all the same, so every step is a probe, and since evidence fades twice as fast as a model's, a late gain is
+ * acted upon within a few hits. `loss` is kept of these steps, too; at LOSS_LIMIT plain steps lookups are muted, and verified again once runs of
+ * right ones would have brought the loss back to 0: at 0.12 a row after three in a row. Anchors are lookups that are not
+ * verified, and the verify of TIMING_TOKENS takes one.
  */
 #include "decode/length.h"
 
@@ -73,6 +81,7 @@ static const double BUCKET_PRIOR[LENGTH_BUCKETS] = {.35, .42, .50, .58, .66, .75
 static const double AHEAD_PRIOR = 0.65; /* the priors' mean over what drafts usually propose */
 static const double BUCKET_WEIGHT = 5, OVERALL_WEIGHT = 2, POSITION_WEIGHT = 12, AHEAD_WEIGHT = 3;
 static const double QUICK_FADE = 1 - 1.0 / 40, SLOW_FADE = 1 - 1.0 / 80; /* a step with drafts */
+static const double LOOKUP_QUICK_FADE = 1 - 1.0 / 16, LOOKUP_SLOW_FADE = 1 - 1.0 / 32, LOOKUP_RATE_FADE = 1 - 1.0 / 16;
 static const double RATE_FADE = 1 - 1.0 / 40, RECENT_FADE = 1 - 1.0 / 12;
 static const double RATE_PRIOR = 4; /* plain steps' time at the expected gain that the measured yield starts from */
 
@@ -158,6 +167,8 @@ static double take_in_cost(const length_controller *l, size_t missing)
     return one * (double)(missing - 1);
 }
 
+static bool is_lookup(const length_controller *l, size_t i) { return l->in_source[i] == LENGTH_LOOKUP; }
+
 static void observe_costs(length_controller *l, const length_record *r)
 {
     length_cost *v = &l->verify[r->kept + 1];
@@ -173,7 +184,7 @@ static void observe_costs(length_controller *l, const length_record *r)
         cost_scale(&l->take_in, factor, l->steps);
     }
     if (r->kept) l->timed_at = l->tokens;
-    for (size_t i = 0; i < r->drafted; i++) {
+    for (size_t i = 0; i < r->drafted && !is_lookup(l, i); i++) {
         if (i > 0 || r->missing <= 2) {
             cost_observe(&l->draft, r->draft_seconds[i], l->steps);
         } else if (r->missing >= 4) {
@@ -199,25 +210,25 @@ static double rate_value(const length_rate *r, double weight, double prior)
 
 static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-static double overall_quality(const length_controller *l) { return rate_value(&l->overall, OVERALL_WEIGHT, 1); }
+static double overall_quality(const length_chances *c) { return rate_value(&c->overall, OVERALL_WEIGHT, 1); }
 
-static double bucket_chance(const length_controller *l, size_t b)
+static double bucket_chance(const length_chances *c, size_t b)
 {
-    const double prior = clamp(BUCKET_PRIOR[b] * overall_quality(l), 0, 0.98);
-    return rate_value(&l->bucket[b], BUCKET_WEIGHT, prior);
+    const double prior = clamp(BUCKET_PRIOR[b] * overall_quality(c), 0, 0.98);
+    return rate_value(&c->bucket[b], BUCKET_WEIGHT, prior);
 }
 
-static double proposal_chance(const length_controller *l, size_t b, size_t i)
+static double proposal_chance(const length_chances *c, size_t b, size_t i)
 {
-    return clamp(bucket_chance(l, b) * rate_value(&l->position[i], POSITION_WEIGHT, 1), 0.005, 0.995);
+    return clamp(bucket_chance(c, b) * rate_value(&c->position[i], POSITION_WEIGHT, 1), 0.005, 0.995);
 }
 
 /* ahead[0..max): chances of proposals whose confidence is not known. */
-static void ahead_chances(const length_controller *l, double chance[OUTRIDER_MAX_DRAFT])
+static void ahead_chances(const length_chances *c, double chance[OUTRIDER_MAX_DRAFT])
 {
-    double before = clamp(AHEAD_PRIOR * overall_quality(l), 0, 0.98);
+    double before = clamp(AHEAD_PRIOR * overall_quality(c), 0, 0.98);
     for (size_t i = 0; i < OUTRIDER_MAX_DRAFT; i++) {
-        before = clamp(rate_value(&l->ahead[i], AHEAD_WEIGHT, before), 0.005, 0.995);
+        before = clamp(rate_value(&c->ahead[i], AHEAD_WEIGHT, before), 0.005, 0.995);
         chance[i] = before;
     }
 }
@@ -230,16 +241,16 @@ static void rate_fade(length_rate *r, double fade)
 
 /* Fades all evidence: with each step with drafts, observed there or not, so that positions and buckets that are not reached any more do not
  * keep the opinion of better times. */
-static void fade_chances(length_controller *l, double quick, double slow)
+static void fade_chances(length_chances *c, double quick, double slow)
 {
-    rate_fade(&l->overall, quick);
+    rate_fade(&c->overall, quick);
     for (size_t i = 0; i < LENGTH_BUCKETS; i++) {
-        rate_fade(&l->bucket[i], slow);
-        l->first[i] *= slow;
+        rate_fade(&c->bucket[i], slow);
+        c->first[i] *= slow;
     }
     for (size_t i = 0; i < OUTRIDER_MAX_DRAFT; i++) {
-        rate_fade(&l->position[i], slow);
-        rate_fade(&l->ahead[i], quick);
+        rate_fade(&c->position[i], slow);
+        rate_fade(&c->ahead[i], quick);
     }
 }
 
@@ -252,15 +263,17 @@ static void rate_add(length_rate *r, double hit, double trial)
 static void observe_chances(length_controller *l, const length_record *r)
 {
     if (r->drafted == 0) return;
-    fade_chances(l, QUICK_FADE, SLOW_FADE);
-    l->first[l->in_bucket[0]]++;
+    if (!is_lookup(l, 0)) fade_chances(&l->of[LENGTH_MODEL], QUICK_FADE, SLOW_FADE);
+    if (is_lookup(l, r->drafted - 1)) fade_chances(&l->of[LENGTH_LOOKUP], LOOKUP_QUICK_FADE, LOOKUP_SLOW_FADE);
+    l->of[l->in_source[0]].first[l->in_bucket[0]]++;
     for (size_t i = 0; i < r->drafted && i <= r->matched && i <= r->kept; i++) {
         const double hit = i < r->matched ? 1 : 0;
         const size_t b = l->in_bucket[i];
-        rate_add(&l->position[i], hit, bucket_chance(l, b));
-        rate_add(&l->overall, hit, BUCKET_PRIOR[b]);
-        rate_add(&l->bucket[b], hit, 1);
-        rate_add(&l->ahead[i], hit, 1);
+        length_chances *c = &l->of[l->in_source[i]];
+        rate_add(&c->position[i], hit, bucket_chance(c, b));
+        rate_add(&c->overall, hit, BUCKET_PRIOR[b]);
+        rate_add(&c->bucket[b], hit, 1);
+        rate_add(&c->ahead[i], hit, 1);
     }
 }
 
@@ -268,8 +281,9 @@ static void observe_chances(length_controller *l, const length_record *r)
 
 double length_gain(const length_controller *l)
 {
+    const length_chances *c = &l->of[LENGTH_MODEL];
     double chance[OUTRIDER_MAX_DRAFT], best = 0, product = 1, tokens = 1;
-    ahead_chances(l, chance);
+    ahead_chances(c, chance);
     const double plain = plain_cost(l), draft = draft_cost(l);
     for (size_t k = 1; k <= l->max; k++) {
         product *= chance[k - 1];
@@ -279,13 +293,13 @@ double length_gain(const length_controller *l)
     }
     double all = 0, yield = 1, time = plain + draft;
     const double dearer = l->max ? length_verify_cost(l, 2) - plain : 0;
-    for (size_t b = 0; b < LENGTH_BUCKETS; b++) all += l->first[b];
+    for (size_t b = 0; b < LENGTH_BUCKETS; b++) all += c->first[b];
     if (l->max == 0 || all < 4) return best;
     for (size_t b = 0; b < LENGTH_BUCKETS; b++) {
-        const double p = proposal_chance(l, b, 0);
+        const double p = proposal_chance(c, b, 0);
         if (p * plain <= dearer) continue;
-        yield += l->first[b] / all * p;
-        time += l->first[b] / all * dearer;
+        yield += c->first[b] / all * p;
+        time += c->first[b] / all * dearer;
     }
     return yield * plain / time > best ? yield * plain / time : best;
 }
@@ -297,15 +311,25 @@ static double measured_gain(const length_controller *l, double expected)
     return (l->rate_tokens + RATE_PRIOR * expected) * plain / (l->rate_seconds + RATE_PRIOR * plain);
 }
 
+/* Who made the last proposal, and so is likely to make the next. */
+static length_source last_source(const length_controller *l) { return l->made ? l->in_source[l->made - 1] : LENGTH_MODEL; }
+
 /* r at the head: tokens a second. */
 static double worth_of_time(const length_controller *l)
 {
+    const double plain = plain_cost(l);
+    const bool lookup = last_source(l) == LENGTH_LOOKUP;
     double gain = 1;
-    if (l->on) {
+    if (l->on && (!lookup || l->rate_seconds > 0)) {
         gain = measured_gain(l, length_gain(l));
         if (gain < 1) gain = 1;
     }
-    return gain / plain_cost(l);
+    if (lookup) {
+        const length_lookups *k = &l->lookups;
+        const double measured = (k->tokens + RATE_PRIOR) * plain / (k->seconds + RATE_PRIOR * plain);
+        if (measured > gain) gain = measured;
+    }
+    return gain / plain;
 }
 
 /* The number of proposals to keep of those made, and what that is worth: tokens less r times the verify's time. */
@@ -328,8 +352,9 @@ static size_t best_kept(const length_controller *l, double r, double *worth)
 static bool next_is_worth(const length_controller *l)
 {
     double chance[OUTRIDER_MAX_DRAFT], worth, product = 1, tokens = 0;
-    ahead_chances(l, chance);
-    const double r = worth_of_time(l), draft = draft_cost(l);
+    const length_source source = last_source(l);
+    ahead_chances(&l->of[source], chance);
+    const double r = worth_of_time(l), draft = source == LENGTH_LOOKUP ? 0 : draft_cost(l);
     best_kept(l, r, &worth);
     for (size_t i = 0; i < l->made; i++) tokens += product *= l->chance[i];
     for (size_t k = l->made; k < l->limit; k++) {
@@ -356,13 +381,40 @@ static void turn(length_controller *l, bool on)
     l->rate_tokens = l->rate_seconds = l->recent_tokens = l->recent_seconds = 0;
 }
 
+/* Books a step that began with a lookup and returns what it took beyond plain steps. Of a lookup that was not verified it is known
+ * whether it would have been right; a run of such as a verify of one more row each would have found it decides when they are verified
+ * again. */
+static double observe_lookups(length_controller *l, const length_record *r)
+{
+    length_lookups *k = &l->lookups;
+    const double plain = plain_cost(l), most = LOSS_LIMIT * plain;
+    const double time = length_verify_cost(l, r->kept + 1), over = time - (double)r->emitted * plain;
+    k->tokens = k->tokens * LOOKUP_RATE_FADE + (double)r->emitted;
+    k->seconds = k->seconds * LOOKUP_RATE_FADE + time;
+    if (r->kept) {
+        k->run = 0;
+        k->loss = clamp(k->loss + over, 0, most);
+        if (k->loss == most) k->muted = true;
+        return over;
+    }
+    const double row = length_verify_cost(l, k->run + 2) - length_verify_cost(l, k->run + 1);
+    if (k->muted) k->loss = clamp(k->loss + row - (r->matched ? plain : 0), 0, most);
+    if (k->loss == 0) k->muted = false;
+    k->run = r->matched && k->run + 1 < OUTRIDER_MAX_DRAFT ? k->run + 1 : 0;
+    return over;
+}
+
 /* Books what a step cost beyond plain steps for the same tokens, by the estimates and not by the clock: an outlier is not the draft's fault. */
 static void observe_gain(length_controller *l, const length_record *r)
 {
     const double plain = plain_cost(l);
     double over = 0;
-    if (r->drafted) {
-        const double time = (double)r->drafted * draft_cost(l) + length_verify_cost(l, r->kept + 1);
+    if (r->drafted && is_lookup(l, 0)) {
+        over = observe_lookups(l, r);
+    } else if (r->drafted) {
+        size_t steps = 0;
+        while (steps < r->drafted && !is_lookup(l, steps)) steps++;
+        const double time = (double)steps * draft_cost(l) + length_verify_cost(l, r->kept + 1);
         over = time - (double)r->emitted * plain;
         l->rate_tokens = l->rate_tokens * RATE_FADE + (double)r->emitted;
         l->rate_seconds = l->rate_seconds * RATE_FADE + time;
@@ -379,6 +431,7 @@ static void observe_gain(length_controller *l, const length_record *r)
 static void decide(length_controller *l, const length_record *r)
 {
     const double plain = plain_cost(l);
+    if (r->drafted && is_lookup(l, 0)) return;
     if (!l->on) {
         if (r->drafted && length_gain(l) > 1 + l->bar && l->account >= 0) turn(l, true);
         return;
@@ -459,13 +512,24 @@ static uint64_t random_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* A lookup is made in any case: it costs nothing and tells how good lookups are, whether it is verified or not. */
+static size_t begin_lookup(length_controller *l)
+{
+    const double plain = plain_cost(l), row = length_verify_cost(l, 2) - plain;
+    const bool anchor = anchor_is_due(l);
+    l->timing = !anchor && l->tokens >= l->timed_at + TIMING_TOKENS && l->account - row >= ACCOUNT_LEAST * plain;
+    l->silent = anchor || (l->lookups.muted && !l->timing);
+    return l->silent || l->timing ? 1 : l->limit;
+}
+
 static size_t begin_dynamic(length_controller *l, size_t missing)
 {
     if (l->limit == 0) return 0;
+    if (missing == 0) return begin_lookup(l);
     if (l->on) return anchor_is_due(l) ? 0 : l->limit;
     if (l->verify[1].seen == 0 || !probe_is_due(l, missing)) return 0;
     l->probe = true;
-    fade_chances(l, PROBE_FADE, PROBE_FADE);
+    fade_chances(&l->of[LENGTH_MODEL], PROBE_FADE, PROBE_FADE);
     return 1;
 }
 
@@ -473,7 +537,7 @@ size_t length_begin(length_controller *l, size_t limit, size_t missing)
 {
     l->limit = limit < l->max ? limit : l->max;
     l->made = 0;
-    l->probe = l->timing = false;
+    l->probe = l->timing = l->silent = false;
     size_t k = l->max;
     if (l->mode == LENGTH_DYNAMIC)
         k = begin_dynamic(l, missing);
@@ -485,19 +549,23 @@ size_t length_begin(length_controller *l, size_t limit, size_t missing)
     return l->limit;
 }
 
-bool length_more(length_controller *l, float confidence)
+bool length_more_of(length_controller *l, length_source source, float confidence)
 {
-    ensure(l->made < l->limit);
+    ensure(l->made < l->limit && (source == LENGTH_LOOKUP || last_source(l) == LENGTH_MODEL));
     const size_t b = length_bucket(confidence);
+    l->in_source[l->made] = source;
     l->in_bucket[l->made] = b;
-    l->chance[l->made] = proposal_chance(l, b, l->made);
+    l->chance[l->made] = proposal_chance(&l->of[source], b, l->made);
     l->made++;
     if (l->made == l->limit) return false;
     return l->mode != LENGTH_DYNAMIC || next_is_worth(l);
 }
 
+bool length_more(length_controller *l, float confidence) { return length_more_of(l, LENGTH_MODEL, confidence); }
+
 size_t length_keep(length_controller *l)
 {
+    if (l->silent) return 0;
     if (l->mode != LENGTH_DYNAMIC || l->timing) return l->made;
     double worth;
     return best_kept(l, worth_of_time(l), &worth);

@@ -109,7 +109,7 @@ static void step_finish(decoder *d, decode_emitted *out, accept_end end)
 }
 
 /* Appends picks[0..emitted) to the history and rolls both caches back to it (D1..D3). The draft's ids up to the first wrong proposal are history, too. */
-static void step_commit(decoder *d, decode_emitted *out, const uint32_t *picks, const accept_result *r, bool drafted)
+static void step_commit(decoder *d, decode_emitted *out, const uint32_t *picks, const accept_result *r, bool begun)
 {
     ensure(r->emitted >= 1 && r->emitted <= room_left(d)); /* D4 */
     const size_t before = d->n;
@@ -121,7 +121,7 @@ static void step_commit(decoder *d, decode_emitted *out, const uint32_t *picks, 
     d->emitted += r->emitted;
     d->s.verifier.truncate(d->s.verifier.self, d->n - 1);
     ensure(verifier_cached(d) == d->n - 1); /* D2 */
-    if (drafted) {
+    if (begun) {
         const size_t common = r->matched < r->emitted ? r->matched : r->emitted;
         d->s.draft->settle(d->s.draft->self, before + common); /* D3 */
     }
@@ -140,19 +140,41 @@ static outrider_status step_first(decoder *d, decode_emitted *out, outrider_erro
     return OUTRIDER_OK;
 }
 
-/* Proposals as many as the controller wants (D4: at most one fewer than may be emitted, since the verifier always adds one). */
-static outrider_status step_draft(decoder *d, uint32_t *proposals, length_record *record, outrider_error *err)
+/* Takes in one proposal; returns whether another one is wanted. */
+static bool step_propose(decoder *d, const draft_proposal *p, double seconds, uint32_t *proposals, length_record *record)
+{
+    const length_source source = p->passes ? LENGTH_MODEL : LENGTH_LOOKUP;
+    d->sources[source].seconds += seconds;
+    d->sources[source].drafted++;
+    proposals[record->drafted] = p->id;
+    record->draft_seconds[record->drafted++] = seconds;
+    return length_more_of(d->s.length, source, p->confidence);
+}
+
+/* Proposals as many as the controller wants (D4: at most one fewer than may be emitted, since the verifier always adds one) and the source
+ * has. A source that may look its first proposal up begins before the controller is asked, for only then it knows. */
+static outrider_status step_draft(decoder *d, uint32_t *proposals, length_record *record, bool *begun, outrider_error *err)
 {
     const draft_source *draft = d->s.draft;
     if (!draft) return OUTRIDER_OK;
     size_t limit = room_left(d) - 1;
     if (limit > OUTRIDER_MAX_DRAFT) limit = OUTRIDER_MAX_DRAFT;
+    double start = now(d);
     record->missing = draft->missing(draft->self, d->n);
+    if (record->missing == 0) {
+        draft->begin(draft->self, d->s.history, d->n);
+        *begun = true;
+        record->missing = draft->missing(draft->self, d->n);
+        const double end = now(d); /* no model's time, whoever proposes */
+        d->draft_seconds += end - start;
+        d->sources[LENGTH_LOOKUP].seconds += end - start;
+        start = end;
+    }
     const size_t most = length_begin(d->s.length, limit, record->missing);
     ensure(most <= limit);
     if (most == 0) return OUTRIDER_OK; /* D6 */
-    draft->begin(draft->self, d->s.history, d->n);
-    double start = now(d);
+    if (!*begun) draft->begin(draft->self, d->s.history, d->n);
+    *begun = true;
     for (bool more = true; more;) {
         draft_proposal p;
         const outrider_status status = draft->next(draft->self, &p, err);
@@ -161,14 +183,13 @@ static outrider_status step_draft(decoder *d, uint32_t *proposals, length_record
             return status;
         }
         const double end = now(d);
-        proposals[record->drafted] = p.id;
-        record->draft_seconds[record->drafted++] = end - start;
         d->draft_seconds += end - start;
         d->drafted_steps += p.passes;
+        if (p.id == DRAFT_NONE) break;
+        more = step_propose(d, &p, end - start, proposals, record) && record->drafted < most;
         start = end;
-        more = length_more(d->s.length, p.confidence) && record->drafted < most;
     }
-    record->kept = length_keep(d->s.length);
+    if (record->drafted) record->kept = length_keep(d->s.length);
     ensure(record->kept <= record->drafted);
     return OUTRIDER_OK;
 }
@@ -204,26 +225,29 @@ static void step_count(decoder *d, const length_record *record)
     d->accepted += record->accepted;
     for (size_t i = 0; i < record->kept; i++) d->proposed_at[i]++;
     for (size_t i = 0; i < record->accepted; i++) d->accepted_at[i]++;
+    for (size_t i = 0; i < record->kept; i++) d->sources[d->s.length->in_source[i]].proposed++;
+    for (size_t i = 0; i < record->accepted; i++) d->sources[d->s.length->in_source[i]].accepted++;
 }
 
 static outrider_status step_cycle(decoder *d, decode_emitted *out, outrider_error *err)
 {
     uint32_t proposals[OUTRIDER_MAX_DRAFT], picks[OUTRIDER_MAX_ROWS];
     length_record record = {.missing = 1};
+    bool begun = false;
     outrider_status status = check_cancel(d, err); /* D8: before the draft's first pass, or the verifier's when there is none */
     if (status) return status;
-    status = step_draft(d, proposals, &record, err);
+    status = step_draft(d, proposals, &record, &begun, err);
     if (status) return status;
     status = step_verify(d, proposals, &record, picks, err);
     if (status) {
-        if (record.drafted) d->s.draft->settle(d->s.draft->self, d->n); /* D3, D7 */
+        if (begun) d->s.draft->settle(d->s.draft->self, d->n); /* D3, D7 */
         return status;
     }
     const accept_result r = accept_run(proposals, record.drafted, record.kept, picks, room_left(d), d->s.ends, d->s.n_ends);
     record.accepted = r.accepted;
     record.matched = r.matched;
     record.emitted = r.emitted;
-    step_commit(d, out, picks, &r, record.drafted > 0);
+    step_commit(d, out, picks, &r, begun);
     step_count(d, &record);
     if (d->s.draft) length_observe(d->s.length, &record);
     return OUTRIDER_OK;

@@ -30,6 +30,12 @@ typedef struct decode_settings {
 
 typedef enum decode_phase { DECODE_COLD, DECODE_PRIMED, DECODE_RUNNING, DECODE_DONE } decode_phase;
 
+/* What one kind of source contributed. */
+typedef struct decode_source {
+    uint64_t drafted, proposed, accepted; /* made; of them verified; of them accepted */
+    double seconds;                       /* that making them took */
+} decode_source;
+
 typedef struct decoder {
     decode_settings s;
     size_t n; /* ids in the history now */
@@ -43,6 +49,7 @@ typedef struct decoder {
     uint64_t widths[OUTRIDER_MAX_ROWS + 1];
     uint64_t switches_before; /* the controller's count when this answer began */
     double draft_seconds, verify_seconds;
+    decode_source sources[LENGTH_SOURCES]; /* the same by who made the proposals; of a step that fails what was made */
 } decoder;
 
 /* What one step yielded. The rows are those of the verifier's last pass and can be read until the next step. */

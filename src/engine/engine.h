@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/digest.h"
+#include "decode/draft_both.h"
 #include "decode/draft_model.h"
 #include "decode/step.h"
 #include "file/folder.h"
@@ -33,7 +34,8 @@ struct outrider_model {
     pthread_mutex_t lock; /* held during a forward pass: scratch and pool serve one at a time */
     engine_part parts[2]; /* by outrider_part */
     uint32_t context;
-    length_costs costs;  /* of a pair, measured when it was opened */
+    length_costs costs;  /* measured when the first session that drafts is opened */
+    bool calibrated;
     size_t shared_vocab; /* ids below it exist in verifier and draft */
 
     tokenizer *tokenizer;    /* NULL when opened without */
@@ -69,9 +71,11 @@ struct outrider_session {
     uint32_t *history; /* [context] */
     size_t n;
     engine_lane verifier; /* the draft model's own timeline in the role DRAFT */
-    bool drafts;          /* whether `draft` is open */
-    engine_lane draft;
+    bool drafts;          /* whether `source` is there */
+    engine_lane draft;    /* open when its model is not NULL */
     draft_model draft_state;
+    ngram lookup;         /* open when its memory is not NULL */
+    draft_both both;
     draft_source source;
     length_controller length; /* the dynamic one, which learns over all answers of the session */
     size_t eval_rows;         /* rows with logits of the last eval; 0 after anything else */
@@ -89,6 +93,9 @@ void engine_text_close(outrider_model *m);
 
 /* OUTRIDER_USAGE unless the model has a tokenizer. */
 outrider_status engine_need_text(const outrider_model *m, outrider_error *err);
+
+/* Measures what passes cost here, once: the length controller starts from it. */
+void engine_calibrate(outrider_model *m);
 
 /* Cuts history and caches back to n ids. */
 void engine_session_cut(outrider_session *s, size_t n);

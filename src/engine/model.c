@@ -91,20 +91,6 @@ static outrider_status check_pair(outrider_model *m, const char *draft_dir, cons
     return status;
 }
 
-/* What passes of the pair cost on this machine, for the length controller to start from. Widths left out are interpolated by it; the whole takes
- * the time of a few tokens. */
-static void calibrate(outrider_model *m)
-{
-    static const size_t widths[] = {1, 2, 3, 4, 5, 6, 8, 12, OUTRIDER_MAX_ROWS};
-    enum { CATCH_UP = 8 };
-    forward *verifier = m->parts[OUTRIDER_VERIFIER].pass, *draft = m->parts[OUTRIDER_DRAFT].pass;
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-        m->costs.verify[widths[i]] = forward_sample_seconds(verifier, widths[i]);
-    m->costs.draft = forward_sample_seconds(draft, 1);
-    const double several = forward_sample_seconds(draft, CATCH_UP) - m->costs.draft;
-    m->costs.take_in = several > 0 ? several / (CATCH_UP - 1) : 0;
-}
-
 /* Everything after the paths are known. */
 static outrider_status load(outrider_model *m, const model_paths *paths, const model_paths *draft, const outrider_model_options *o,
                             outrider_error *err)
@@ -130,7 +116,6 @@ static outrider_status load(outrider_model *m, const model_paths *paths, const m
     if (draft) status = check_pair(m, draft->dir, text.dir, err);
     if (!status) status = open_pass(m, &m->parts[0], err);
     if (!status && draft) status = open_pass(m, &m->parts[1], err);
-    if (!status && draft) calibrate(m);
     return status;
 }
 

@@ -54,6 +54,7 @@ static void plan_for(outrider_memory_plan *plan, const part_need *needs, int par
         plan->kv[i] = kv_bytes(c, context);
         plan->scratch[i] = forward_scratch_bytes(c, needs[i].weights.widest, threads, PASS_ROWS, OUTRIDER_MAX_ROWS, context) +
                            logits * (uint64_t)c->vocab * sizeof(float) + (uint64_t)context * sizeof(uint32_t);
+        if (i == OUTRIDER_VERIFIER) plan->scratch[i] += ngram_bytes(context);
         plan->total += plan->weights[i] + plan->kv[i] + plan->scratch[i];
     }
 }

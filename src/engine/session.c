@@ -11,6 +11,39 @@ static outrider_status open_digests(outrider_session *s, outrider_error *err)
     return s->ids_digest && s->logits_digest ? OUTRIDER_OK : error_memory(err, "digests", 0);
 }
 
+/* Widths left out are interpolated by the controller; the whole takes the time of a few tokens. */
+void engine_calibrate(outrider_model *m)
+{
+    static const size_t widths[] = {1, 2, 3, 4, 5, 6, 8, 12, OUTRIDER_MAX_ROWS};
+    enum { CATCH_UP = 8 };
+    forward *verifier = m->parts[OUTRIDER_VERIFIER].pass, *draft = m->parts[OUTRIDER_DRAFT].pass;
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths && !m->calibrated; i++)
+        m->costs.verify[widths[i]] = forward_sample_seconds(verifier, widths[i], widths[i]);
+    if (draft && !m->calibrated) {
+        m->costs.draft = forward_sample_seconds(draft, 1, 1);
+        const double several = forward_sample_seconds(draft, CATCH_UP, 1) - m->costs.draft;
+        m->costs.take_in = several > 0 ? several / (CATCH_UP - 1) : 0;
+    }
+    m->calibrated = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* The draft source that was asked for, as far as the model has what it takes. */
+static outrider_status open_source(outrider_session *s, outrider_draft_kind kind, outrider_error *err)
+{
+    const bool model = kind != OUTRIDER_DRAFT_KIND_NGRAM && s->model->parts[OUTRIDER_DRAFT].present;
+    outrider_status status = OUTRIDER_OK;
+    if (kind != OUTRIDER_DRAFT_KIND_MODEL) status = ngram_open(&s->lookup, s->context, err);
+    if (!status && model) status = engine_lane_open(&s->draft, s->model, OUTRIDER_DRAFT, s->context, 1, err);
+    if (status || (kind == OUTRIDER_DRAFT_KIND_MODEL && !model)) return status;
+    if (model) s->source = draft_model_init(&s->draft_state, engine_lane_interface(&s->draft), PASS_ROWS, &s->cancel);
+    if (kind != OUTRIDER_DRAFT_KIND_MODEL) s->source = model ? draft_both_init(&s->both, &s->lookup, s->source) : ngram_source(&s->lookup);
+    s->drafts = true;
+    engine_calibrate(s->model);
+    return OUTRIDER_OK;
+}
+
 static outrider_status fill_session(outrider_session *s, const outrider_session_options *o, outrider_error *err)
 {
     outrider_model *m = s->model;
@@ -19,17 +52,15 @@ static outrider_status fill_session(outrider_session *s, const outrider_session_
     if (o->context > m->context)
         return error_set(err, OUTRIDER_USAGE, "a session of %u tokens was asked for; the model was opened for %u", o->context,
                          m->context);
+    if (o->draft_kind < OUTRIDER_DRAFT_KIND_MODEL || o->draft_kind > OUTRIDER_DRAFT_KIND_BOTH)
+        return error_set(err, OUTRIDER_USAGE, "draft kind: expected model, ngram or both, found %d", (int)o->draft_kind);
     s->role = o->role;
     s->context = o->context ? o->context : m->context;
     s->history = malloc(s->context * sizeof *s->history);
     if (!s->history) return error_memory(err, "the history", s->context * sizeof *s->history);
     outrider_status status =
         engine_lane_open(&s->verifier, m, alone ? OUTRIDER_DRAFT : OUTRIDER_VERIFIER, s->context, OUTRIDER_MAX_ROWS, err);
-    if (!status && o->role == OUTRIDER_ROLE_PAIR && m->parts[OUTRIDER_DRAFT].present) {
-        status = engine_lane_open(&s->draft, m, OUTRIDER_DRAFT, s->context, 1, err);
-        s->drafts = status == OUTRIDER_OK;
-    }
-    if (!status && s->drafts) s->source = draft_model_init(&s->draft_state, engine_lane_interface(&s->draft), PASS_ROWS, &s->cancel);
+    if (!status && o->role == OUTRIDER_ROLE_PAIR) status = open_source(s, o->draft_kind, err);
     if (!status && o->digests) status = open_digests(s, err);
     length_init(&s->length, OUTRIDER_MAX_DRAFT, s->drafts ? &m->costs : NULL);
     return status;
@@ -57,6 +88,7 @@ void outrider_session_close(outrider_session *s)
     if (!s) return;
     if (s->verifier.model) engine_lane_close(&s->verifier);
     if (s->draft.model) engine_lane_close(&s->draft);
+    ngram_close(&s->lookup);
     digest_close(s->ids_digest);
     digest_close(s->logits_digest);
     free(s->history);

@@ -405,7 +405,7 @@ outrider_status forward_run(forward *f, const forward_row *rows, size_t n, float
 }
 
 /* One run of forward_sample_seconds. The activations are zeros: no product's time depends on them. */
-static double sample_once(forward *f, size_t rows)
+static double sample_once(forward *f, size_t logits)
 {
     const layer_weights *layer = &f->w->layers[f->w->config.n_layers / 2];
     const size_t head_rows = f->w->head.rows, most = f->y_stride < 8192 ? f->y_stride : 8192;
@@ -416,25 +416,26 @@ static double sample_once(forward *f, size_t rows)
     multiply(f, &layer->gate_up, &f->hidden);
     multiply(f, &layer->down, &f->inter);
     const double products = clock_seconds() - start;
-    activations_place(&f->head, rows, (size_t)f->w->config.hidden, f->activation_memory[0]);
-    pool_run(f->threads, slice, grain_of(f->w->head.superblocks * SUPERBLOCK, rows), head_sample_part, f);
+    activations_place(&f->head, logits, (size_t)f->w->config.hidden, f->activation_memory[0]);
+    pool_run(f->threads, slice, grain_of(f->w->head.superblocks * SUPERBLOCK, logits), head_sample_part, f);
     const double head = clock_seconds() - start - products;
     return products * f->w->config.n_layers + head * (double)head_rows / (double)slice;
 }
 
-double forward_sample_seconds(forward *f, size_t rows)
+double forward_sample_seconds(forward *f, size_t rows, size_t logits)
 {
     const model_config *c = &f->w->config;
     const size_t columns[] = {(size_t)c->hidden, (size_t)c->n_heads * (size_t)c->head_dim, (size_t)c->intermediate};
     activations *const inputs[] = {&f->hidden, &f->heads, &f->inter};
-    ensure(rows >= 1 && rows <= f->max_logits);
-    f->n_rows = f->n_logits = rows;
+    ensure(rows >= 1 && rows <= f->max_rows && logits >= 1 && logits <= rows);
+    f->n_rows = rows;
+    f->n_logits = logits;
     for (size_t i = 0; i < 3; i++) {
         memset(f->activation_memory[i], 0, activations_bytes(rows, columns[i]));
         activations_place(inputs[i], rows, columns[i], f->activation_memory[i]);
     }
-    double best = sample_once(f, rows);
-    const double again = sample_once(f, rows);
+    double best = sample_once(f, logits);
+    const double again = sample_once(f, logits);
     if (again < best) best = again;
     return best;
 }

@@ -39,8 +39,8 @@ size_t forward_max_rows(const forward *f);
  * NaN or infinite the status is OUTRIDER_FAILURE, the error names the layer, and no `positions` was moved. One run at a time. */
 outrider_status forward_run(forward *f, const forward_row *rows, size_t n, float *logits, outrider_error *err);
 
-/* Seconds that a pass of `rows` rows (1..max_logits), all with logits, would take, by a sample: the matrix products of one layer and a slice of the
- * head, the better of two runs, scaled to the whole model. What it computes is thrown away. */
-double forward_sample_seconds(forward *f, size_t rows);
+/* Seconds that a pass of `rows` rows (1..max_rows), `logits` (1..max_logits) of them with logits, would take, by a sample: the matrix products of one
+ * layer and a slice of the head, the better of two runs, scaled to the whole model. What it computes is thrown away. */
+double forward_sample_seconds(forward *f, size_t rows, size_t logits);
 
 #endif
