@@ -175,7 +175,7 @@ static void test_a_million_bytes(void **state)
     const size_t size = 1 << 20;
     char *text = malloc(size);
     assert_non_null(text);
-    alarm(20);
+    alarm(120);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t n = strlen(parts[i]), used = size / n * n;
         for (size_t k = 0; k < used; k += n) memcpy(text + k, parts[i], n);
