@@ -70,6 +70,12 @@ foreach(kind unit kernels exact regress)
 endforeach()
 
 # The AVX-512 kernels once more, with their intrinsics in plain C. A copy of the file, because the file itself has the flags of its set.
+# The contract's known values alone, for targets whose processor is emulated (make arm).
+if(TARGET test_toy)
+    add_test(NAME test_toy_known COMMAND test_toy --known)
+    set_tests_properties(test_toy_known PROPERTIES FIXTURES_REQUIRED testdata LABELS known TIMEOUT 600)
+endif()
+
 # SIMDe lets signed sums wrap: its code is exempt from the sanitizer, not ours.
 if(TARGET test_avx512_emulated)
     configure_file("${CMAKE_SOURCE_DIR}/src/kernels/x86/avx512_matrix.c" "${CMAKE_BINARY_DIR}/avx512_emulated.c" COPYONLY)
