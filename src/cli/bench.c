@@ -341,7 +341,7 @@ static int run(const command *self, int argc, char **argv)
     return code;
 }
 
-static const option *const tables[] = {options, load_draft_options, load_model_options, NULL};
+static const option *const tables[] = {options, load_draft_options, load_model_options, load_verbose_options, NULL};
 
 const command command_bench = {
     "bench",

@@ -170,3 +170,15 @@ const char *console_bytes(uint64_t n)
     snprintf(text, size, "%.*f %s", unit && value < 99.95 ? 1 : 0, value, units[unit]);
     return text;
 }
+
+const char *console_binary(uint64_t n)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    size_t size;
+    char *text = number_buffer(&size);
+    double value = (double)n;
+    int unit = 0;
+    for (; value >= 1024 && unit < 4; unit++) value /= 1024;
+    snprintf(text, size, "%.*f %s", unit ? 2 : 0, value, units[unit]);
+    return text;
+}

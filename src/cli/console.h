@@ -39,8 +39,9 @@ void console_abandon(void);
 bool console_flush(void);
 int console_output_status(void); /* flushes; the exit code of a command that did everything else right */
 
-/* Numbers as text, in one of eight static buffers used in turn: 27,648; 3.9 GB. */
+/* Numbers as text, in one of eight static buffers used in turn: 27,648; 3.9 GB; 3.63 GiB. */
 const char *console_count(uint64_t n);
 const char *console_bytes(uint64_t n);
+const char *console_binary(uint64_t n);
 
 #endif

@@ -7,17 +7,27 @@
 #include <unistd.h>
 
 #include "cli/console.h"
+#include "cli/plan.h"
 
 const option load_model_options[] = {
-    {"context", 'c', "N", "tokens a session may hold (default: 4,096 or the model's own limit if that is less)", OPTION_NUMBER,
-     offsetof(model_settings, context), 1, UINT32_MAX},
+    {"context", 'c', "N|auto",
+     "tokens a session may hold (default: 4,096 or the model's own limit if that is less); auto: as many as --memory leaves "
+     "room for; --ctx is the same option",
+     OPTION_CONTEXT, offsetof(model_settings, context), 0, 0},
+    {"ctx", 0, "N|auto", NULL, OPTION_CONTEXT, offsetof(model_settings, context), 0, 0},
     {"threads", 't', "N", "threads (default: as many as this process may use)", OPTION_NUMBER,
      offsetof(model_settings, threads), 1, 256},
     {"cpu-mask", 0, "SET", "highest instruction set to use: ref, avx2, avx512, neon, dotprod (default: the best there is)",
      OPTION_TEXT, offsetof(model_settings, cpu_mask), 0, 0},
-    {"memory", 0, "MB", "refuse to load when weights, KV cache and scratch need more than this many megabytes", OPTION_NUMBER,
-     offsetof(model_settings, memory_mb), 1, INT32_MAX},
-    {"verbose", 'v', NULL, "say on stderr what was loaded, and how long it took", OPTION_FLAG,
+    {"memory", 0, "SIZE",
+     "refuse to load when the memory plan of one session comes to more: a number of bytes, or of KB, MB, GB (powers of 1000), "
+     "KiB, MiB, GiB or K, M, G (powers of 1024), such as 1.5GiB",
+     OPTION_BYTES, offsetof(model_settings, memory), 0, 0},
+    {NULL, 0, NULL, NULL, OPTION_FLAG, 0, 0, 0},
+};
+
+const option load_verbose_options[] = {
+    {"verbose", 'v', NULL, "say on stderr what memory is planned for, what was loaded, and how long it took", OPTION_FLAG,
      offsetof(model_settings, verbose), 0, 0},
     {NULL, 0, NULL, NULL, OPTION_FLAG, 0, 0, 0},
 };
@@ -66,26 +76,49 @@ static void describe(const outrider_model *model)
             runtime.threads, console_count(runtime.context), runtime.load_seconds, runtime.tokenizer_seconds);
 }
 
+/* The library's options for these settings. Exit code as load_model. */
+static int model_options(const model_settings *settings, bool no_tokenizer, outrider_model_options *options)
+{
+    if (settings->draft && settings->no_draft) return console_fail(OUTRIDER_USAGE, "--draft and --no-draft exclude each other");
+    *options = (outrider_model_options)OUTRIDER_MODEL_OPTIONS_INIT;
+    options->draft_path = settings->draft;
+    options->no_draft = settings->no_draft;
+    options->tokenizer_dir = settings->tokenizer;
+    options->no_tokenizer = no_tokenizer;
+    options->chat_template = settings->chat_template;
+    options->cpu_mask = settings->cpu_mask;
+    options->threads = (int)settings->threads;
+    options->context = settings->context;
+    options->memory_bytes = settings->memory;
+    options->progress = console_progress_bytes;
+    return OUTRIDER_OK;
+}
+
 int load_model(const char *path, const model_settings *settings, bool no_tokenizer, outrider_model **model)
 {
-    outrider_model_options options = OUTRIDER_MODEL_OPTIONS_INIT;
-    options.draft_path = settings->draft;
-    options.no_draft = settings->no_draft;
-    options.tokenizer_dir = settings->tokenizer;
-    options.no_tokenizer = no_tokenizer;
-    options.chat_template = settings->chat_template;
-    options.cpu_mask = settings->cpu_mask;
-    options.threads = (int)settings->threads;
-    options.context = (uint32_t)settings->context;
-    options.memory_bytes = (uint64_t)settings->memory_mb * 1000000;
-    options.progress = console_progress_bytes;
+    outrider_model_options options;
+    outrider_memory_plan plan;
     outrider_error err;
-    if (settings->draft && settings->no_draft) return console_fail(OUTRIDER_USAGE, "--draft and --no-draft exclude each other");
+    int code = model_options(settings, no_tokenizer, &options);
+    if (code) return code;
+    if (settings->verbose) {
+        if (outrider_model_plan(path, &options, &plan, &err)) return console_fail_with(&err);
+        plan_print(stderr, &plan);
+    }
     outrider_status status = outrider_model_open(path, &options, model, &err);
     console_progress_end();
     if (status) return console_fail_with(&err);
     if (settings->verbose) describe(*model);
     return OUTRIDER_OK;
+}
+
+int load_plan(const char *path, const model_settings *settings, outrider_memory_plan *plan)
+{
+    outrider_model_options options;
+    outrider_error err;
+    int code = model_options(settings, false, &options);
+    if (!code && outrider_model_plan(path, &options, plan, &err)) code = console_fail_with(&err);
+    return code;
 }
 
 const char *load_demo_path(void)

@@ -9,16 +9,22 @@
 typedef struct model_settings {
     const char *draft, *tokenizer, *chat_template, *cpu_mask;
     bool no_draft, verbose;
-    int64_t threads, context, memory_mb;
+    uint32_t context;
+    int64_t threads;
+    uint64_t memory;
 } model_settings;
 
-extern const option load_model_options[]; /* --cpu-mask, -t, -c, --memory, -v */
-extern const option load_draft_options[]; /* --draft, --no-draft */
-extern const option load_text_options[];  /* --tokenizer, --chat-template */
+extern const option load_model_options[];   /* -c, -t, --cpu-mask, --memory */
+extern const option load_verbose_options[]; /* -v */
+extern const option load_draft_options[];   /* --draft, --no-draft */
+extern const option load_text_options[];    /* --tokenizer, --chat-template */
 
 /* Opens a model with a progress bar; no_tokenizer: token ids are all that is needed. Returns the exit code, having reported the
  * mistake. */
 int load_model(const char *path, const model_settings *settings, bool no_tokenizer, outrider_model **model);
+
+/* The plan for the same, of a run with a tokenizer; nothing is loaded. Exit code as above. */
+int load_plan(const char *path, const model_settings *settings, outrider_memory_plan *plan);
 
 bool load_has_draft(const outrider_model *model);
 

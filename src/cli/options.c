@@ -69,6 +69,57 @@ static bool parse_widths(const char *text, uint32_t *set)
     return true;
 }
 
+static bool parse_context(const char *text, uint32_t *context)
+{
+    int64_t n = OUTRIDER_CONTEXT_AUTO;
+    if (strcmp(text, "auto") && !options_number(text, 1, OUTRIDER_CONTEXT_AUTO - 1, &n)) return false;
+    *context = (uint32_t)n;
+    return true;
+}
+
+/* Digits, a fraction of up to nine more where a unit follows, and the unit; what is not a whole byte is dropped. */
+static bool parse_bytes(const char *text, uint64_t *value)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {
+        {"", 1},
+        {"KB", 1000},
+        {"MB", 1000000},
+        {"GB", 1000000000},
+        {"K", UINT64_C(1) << 10},
+        {"M", UINT64_C(1) << 20},
+        {"G", UINT64_C(1) << 30},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+    };
+    enum { UNITS = sizeof units / sizeof *units };
+    static const char digits[] = "0123456789";
+    size_t whole = strspn(text, digits), part = 0;
+    const char *unit = text + whole;
+    uint64_t fraction = 0, scale = 1;
+    if (!whole) return false;
+    if (*unit == '.') {
+        part = strspn(++unit, digits);
+        if (!part || part > 9) return false;
+        for (const char *end = unit + part; unit < end; unit++) {
+            fraction = 10 * fraction + (uint64_t)(*unit - '0');
+            scale *= 10;
+        }
+    }
+    int i = 0;
+    while (i < UNITS && strcmp(units[i].name, unit)) i++;
+    if (i == UNITS || (part && units[i].bytes == 1)) return false;
+    errno = 0;
+    unsigned long long n = strtoull(text, NULL, 10);
+    if (errno || n > INT64_MAX / units[i].bytes) return false;
+    uint64_t found = n * units[i].bytes + fraction * units[i].bytes / scale;
+    if (found) *value = found;
+    return found > 0;
+}
+
 static bool parse_draft_length(const char *text, int *length)
 {
     int64_t n;
@@ -159,6 +210,15 @@ static bool store(const option *o, const char *value, void *settings)
     case OPTION_DRAFT_LENGTH:
         if (parse_draft_length(value, at)) return true;
         console_error("--%s: '%s' is not auto, random or a number within 0 to %d", o->name, value, OUTRIDER_MAX_DRAFT);
+        return false;
+    case OPTION_CONTEXT:
+        if (parse_context(value, at)) return true;
+        console_error("--%s: '%s' is not auto or a number within 1 to %" PRIu32, o->name, value,
+                      (uint32_t)OUTRIDER_CONTEXT_AUTO - 1);
+        return false;
+    case OPTION_BYTES:
+        if (parse_bytes(value, at)) return true;
+        console_error("--%s: '%s' is not a size such as 1500000000, 800MB or 1.5GiB", o->name, value);
         return false;
     case OPTION_WIDTHS:
         if (parse_widths(value, at)) return true;
@@ -307,6 +367,7 @@ void options_help(const command *c)
     print_wrapped(c->about, 0, 0);
     printf("\nOptions:\n");
     for (const option *const *table = c->tables; *table; table++)
-        for (const option *o = *table; o->name; o++) print_option(o);
+        for (const option *o = *table; o->name; o++)
+            if (o->help) print_option(o);
     print_option(&help_option);
 }

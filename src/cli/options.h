@@ -13,6 +13,8 @@ typedef enum option_kind {
     OPTION_LIST,         /* option_list; may be given several times */
     OPTION_NUMBER,       /* int64_t within low..high */
     OPTION_DRAFT_LENGTH, /* int: auto, random, or a number 0..OUTRIDER_MAX_DRAFT, as outrider_generate_options takes it */
+    OPTION_CONTEXT,      /* uint32_t: auto, or a number below OUTRIDER_CONTEXT_AUTO, as outrider_model_options takes it */
+    OPTION_BYTES,        /* uint64_t, above 0: "1500000000", "800MB", "1.5GiB" */
     OPTION_WIDTHS        /* uint32_t: a set of numbers 1..OUTRIDER_MAX_ROWS, bit n for n ("1-8", "1,2,17") */
 } option_kind;
 
@@ -28,7 +30,7 @@ typedef struct option {
     const char *name;     /* without the dashes */
     char letter;          /* short form, 0: none */
     const char *argument; /* as --help shows it, NULL for a flag */
-    const char *help;
+    const char *help;     /* NULL: another name of the option before it, which --help does not list */
     option_kind kind;
     size_t offset; /* of the value, in the command's settings */
     int64_t low, high;

@@ -1,4 +1,5 @@
 /* outrider probe: the argmax and the logits digest of every position, in the lines that tools/oracle.py prints. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 typedef struct probe_settings {
     model_settings model;
-    const char *ids, *digest;
+    const char *ids, *digest, *dump;
     int64_t greedy, rows;
 } probe_settings;
 
@@ -24,6 +25,8 @@ static const option options[] = {
      0, 0},
     {"rows", 0, "N", "ids a forward pass, 1 (default) to 17; the output is the same", OPTION_NUMBER,
      offsetof(probe_settings, rows), 1, OUTRIDER_MAX_ROWS},
+    {"dump", 0, "FILE", "also write the logits of all IDS to this file: rows of float values, little endian, and nothing else",
+     OPTION_TEXT, offsetof(probe_settings, dump), 0, 0},
     {NULL, 0, NULL, NULL, OPTION_FLAG, 0, 0, 0},
 };
 
@@ -36,20 +39,35 @@ static void row_digest(const float *row, size_t vocab, char hex[65])
     digest_of(row, vocab * sizeof *row, hex);
 }
 
-/* Computes ids and prints a line for each; *next is what the last one chooses. */
-static outrider_status print_positions(outrider_session *session, const uint32_t *ids, size_t n, size_t rows, size_t vocab,
-                                       int digits, uint32_t *next, outrider_error *err)
+/* How positions are computed and shown. */
+typedef struct probing {
+    outrider_session *session;
+    size_t rows, vocab;
+    int digits;
+    FILE *dump; /* NULL: none */
+    const char *dump_path;
+} probing;
+
+static outrider_status dump_failed(const probing *p, outrider_error *err)
 {
-    for (size_t at = 0; at < n; at += rows) {
-        size_t count = n - at < rows ? n - at : rows;
-        outrider_status status = outrider_session_eval(session, ids + at, count, err);
+    return error_set(err, OUTRIDER_FAILURE, "%s: %s", p->dump_path, strerror(errno));
+}
+
+/* Computes ids and prints a line for each; *next is what the last one chooses. */
+static outrider_status print_positions(const probing *p, const uint32_t *ids, size_t n, uint32_t *next, outrider_error *err)
+{
+    for (size_t at = 0; at < n; at += p->rows) {
+        size_t count = n - at < p->rows ? n - at : p->rows;
+        outrider_status status = outrider_session_eval(p->session, ids + at, count, err);
         if (status) return status;
         for (size_t row = 0; row < count; row++) {
             char hex[65];
-            status = outrider_session_argmax(session, row, next, err);
+            status = outrider_session_argmax(p->session, row, next, err);
             if (status) return status;
-            row_digest(outrider_session_logits(session, row), vocab, hex);
-            printf("%zu %u -> %u %.*s\n", at + row, ids[at + row], *next, digits, hex);
+            const float *logits = outrider_session_logits(p->session, row);
+            row_digest(logits, p->vocab, hex);
+            printf("%zu %u -> %u %.*s\n", at + row, ids[at + row], *next, p->digits, hex);
+            if (p->dump && fwrite(logits, sizeof *logits, p->vocab, p->dump) != p->vocab) return dump_failed(p, err);
         }
     }
     return OUTRIDER_OK;
@@ -70,20 +88,37 @@ static outrider_status print_greedy(outrider_session *session, uint32_t next, in
     return status;
 }
 
-static int probe(const probe_settings *s, outrider_model *model, const uint32_t *ids, size_t n, int digits)
+/* Opens session and dump; close_probing may be called after a failure too. */
+static outrider_status open_probing(probing *p, outrider_model *model, outrider_error *err)
 {
-    outrider_session_options options_plain = OUTRIDER_SESSION_OPTIONS_INIT;
-    outrider_session *session;
+    outrider_session_options plain = OUTRIDER_SESSION_OPTIONS_INIT;
     outrider_model_info info;
+    plain.role = OUTRIDER_ROLE_PLAIN;
+    outrider_status status = outrider_model_get_info(model, OUTRIDER_VERIFIER, &info, err);
+    if (!status) status = outrider_session_open(model, &plain, &p->session, err);
+    if (status) return status;
+    p->vocab = info.vocab;
+    if (p->dump_path && !(p->dump = fopen(p->dump_path, "wb"))) return dump_failed(p, err);
+    return OUTRIDER_OK;
+}
+
+/* What could not be written shows when the file is closed. */
+static outrider_status close_probing(probing *p, outrider_status status, outrider_error *err)
+{
+    outrider_session_close(p->session);
+    if (p->dump && fclose(p->dump) && !status) status = dump_failed(p, err);
+    return status;
+}
+
+static int probe(const probe_settings *s, outrider_model *model, const uint32_t *ids, size_t n)
+{
+    probing p = {.rows = (size_t)s->rows, .digits = strcmp(s->digest, "full") ? 16 : 64, .dump_path = s->dump};
     outrider_error err;
     uint32_t next = 0;
-    options_plain.role = OUTRIDER_ROLE_PLAIN;
-    outrider_status status = outrider_model_get_info(model, OUTRIDER_VERIFIER, &info, &err);
-    if (!status) status = outrider_session_open(model, &options_plain, &session, &err);
-    if (status) return console_fail_with(&err);
-    status = print_positions(session, ids, n, (size_t)s->rows, info.vocab, digits, &next, &err);
-    if (!status) status = print_greedy(session, next, s->greedy, &err);
-    outrider_session_close(session);
+    outrider_status status = open_probing(&p, model, &err);
+    if (!status) status = print_positions(&p, ids, n, &next, &err);
+    if (!status) status = print_greedy(p.session, next, s->greedy, &err);
+    status = close_probing(&p, status, &err);
     return status ? console_fail_with(&err) : OUTRIDER_OK;
 }
 
@@ -96,21 +131,20 @@ static int run(const command *self, int argc, char **argv)
     size_t n;
     int code;
     if (!options_parse(self, argc, argv, &s, &found, &code)) return code;
-    bool full = !strcmp(s.digest, "full");
-    if (!full && strcmp(s.digest, "short"))
+    if (strcmp(s.digest, "full") && strcmp(s.digest, "short"))
         return console_fail(OUTRIDER_USAGE, "--digest: '%s' is not short or full", s.digest);
     if (!s.ids) return console_fail(OUTRIDER_USAGE, "'outrider probe' needs --ids, such as --ids 1,2,3");
     if (!options_ids(s.ids, &ids, &n))
         return console_fail(OUTRIDER_USAGE, "--ids: '%s' is not a list of token ids such as 1,2,3", s.ids);
     s.model.no_draft = true;
     code = load_model(found.items[0], &s.model, true, &model);
-    if (!code) code = probe(&s, model, ids, n, full ? 64 : 16);
+    if (!code) code = probe(&s, model, ids, n);
     outrider_model_close(model);
     free(ids);
     return code;
 }
 
-static const option *const tables[] = {options, load_model_options, NULL};
+static const option *const tables[] = {options, load_model_options, load_verbose_options, NULL};
 
 const command command_probe = {
     "probe",

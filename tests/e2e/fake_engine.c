@@ -1,8 +1,9 @@
 /* A stand-in for the library, so that the command can be tested against an engine that fails: test_cli_faults.py links it
  * with src/cli. Its "models" are names of faults, comma separated: "good", "id=17" (the drafted stream has another id as its
  * 18th token), "logits=17" (another logits row there), "short=17" (it ends there), "slow" (a step takes 5 ms), "deaf" (nothing
- * ends an answer early), "fail=17" (generate fails), "nomem", "bad", "nodraft". Tokens are bytes; each is the next letter of
- * the alphabet, every seventh a space. */
+ * ends an answer early), "fail=17" (generate fails), "nomem", "bad", "nodraft", "options" (opening fails and says what was
+ * asked for), "mismatch" (inspecting shows a table and fails). Tokens are bytes; each is the next letter of the alphabet, every
+ * seventh a space. */
 #include "outrider.h"
 
 #include <stdatomic.h>
@@ -44,11 +45,37 @@ static long fault(const char *path, const char *name)
     return at ? atol(at + strlen(name)) : -1;
 }
 
-outrider_status outrider_model_open(const char *path, const outrider_model_options *o, outrider_model **model,
-                                    outrider_error *err)
+static outrider_status check_path(const char *path, const outrider_model_options *o, outrider_error *err)
 {
     if (strstr(path, "nomem")) return error_set(err, OUTRIDER_NO_MEMORY, "not enough memory: 1 bytes for everything");
     if (strstr(path, "bad")) return error_set(err, OUTRIDER_BAD_FILE, "%s: magic: expected TRTC", path);
+    if (strstr(path, "options"))
+        return error_set(err, OUTRIDER_FAILURE, "context %u, memory %llu", o->context, (unsigned long long)o->memory_bytes);
+    return OUTRIDER_OK;
+}
+
+outrider_status outrider_model_plan(const char *path, const outrider_model_options *o, outrider_memory_plan *plan,
+                                    outrider_error *err)
+{
+    const bool draft = !strstr(path, "nodraft") && !o->no_draft;
+    const outrider_status status = check_path(path, o, err);
+    if (status) return status;
+    *plan = (outrider_memory_plan){.weights = {3u << 20, draft ? 1000 : 0},
+                                   .kv = {UINT64_C(5) << 30, draft ? 2048 : 0},
+                                   .scratch = {10, draft ? 20 : 0},
+                                   .text = o->no_tokenizer ? 0 : 30,
+                                   .process = 40,
+                                   .context = CONTEXT};
+    plan->total = plan->text + plan->process;
+    for (int i = 0; i < 2; i++) plan->total += plan->weights[i] + plan->kv[i] + plan->scratch[i];
+    return OUTRIDER_OK;
+}
+
+outrider_status outrider_model_open(const char *path, const outrider_model_options *o, outrider_model **model,
+                                    outrider_error *err)
+{
+    const outrider_status status = check_path(path, o, err);
+    if (status) return status;
     outrider_model *m = calloc(1, sizeof *m);
     ensure(m);
     snprintf(m->path, sizeof m->path, "%s", path);
@@ -83,10 +110,11 @@ void outrider_model_get_runtime(const outrider_model *m, outrider_runtime_info *
 outrider_status outrider_inspect(const char *path, bool json, outrider_progress progress, void *user, char **text,
                                  outrider_error *err)
 {
+    *text = NULL;
     if (strstr(path, "bad")) return error_set(err, OUTRIDER_BAD_FILE, "%s: magic: expected TRTC", path);
     progress(user, "reading", 1, 1);
     *text = strdup(json ? "{}" : "a table\n");
-    return OUTRIDER_OK;
+    return strstr(path, "mismatch") ? error_set(err, OUTRIDER_BAD_FILE, "%s: size: one or the other", path) : OUTRIDER_OK;
 }
 
 outrider_status outrider_tokenize(const outrider_model *m, const char *text, size_t size, unsigned flags, uint32_t **ids,

@@ -1,5 +1,5 @@
 """The command on real models: the embedded pair, against golden.json, and the toy containers, against tools/oracle.py."""
-import json, os, re, shutil, signal, subprocess, sys
+import hashlib, json, os, re, shutil, signal, struct, subprocess, sys
 import pytest
 from cli_support import SOURCE, error_line, on_terminal, run, start
 
@@ -132,9 +132,70 @@ def test_masks_and_threads():
     assert "sse9" in error_line(outrider("run", DEMO, "-p", "x", "--cpu-mask", "sse9"), 2)
 
 
-def test_memory_limit():
-    error_line(outrider("run", DEMO, "-p", "x", "--memory", "1"), 5)
-    assert outrider("run", DEMO, "-p", "x", "--memory", "4000", "-n", "2").returncode == 0
+# -- memory --
+
+def plan_of(*words):
+    return json.loads(outrider("inspect", *words, "--plan", "--json").stdout)
+
+
+@pytest.mark.parametrize("words", ([DEMO], [DEMO, "--no-draft"], [DEMO + "/verifier.trtc"], [DEMO, "-c", "300", "-t", "3"],
+                                   [DEMO + "/verifier.trtc", "--draft", DEMO + "/draft.trtc"]), ids=" ".join)
+def test_memory_limit(words):
+    """The plan's total is the least that is accepted."""
+    plan = plan_of(*words)
+    assert plan["total"] == sum(v or 0 for k in ("weights", "kv", "scratch") for v in plan[k].values()) + plan["text"] + plan["process"]
+    total = plan["total"]
+    for command in (["run", "-p", "x"], ["inspect", "--plan"], ["verify"]):
+        done = outrider(*command, *words, "--memory", str(total - 1))
+        if command == ["verify"] and plan["weights"]["draft"] is None:
+            continue
+        line = error_line(done, 5)
+        assert done.stdout == b"" and str(total) in line and str(total - 1) in line and str(plan["weights"]["verifier"]) in line
+    done = outrider("run", *words, "-p", "x", "-n", "2", "--memory", str(total), "-v")
+    assert done.returncode == 0 and re.search(rf"^  total +{total:,} ", done.stderr.decode(), re.M)
+    table = outrider("inspect", *words, "--plan", "--memory", str(total))
+    assert table.returncode == 0 and done.stderr.startswith(table.stdout)
+
+
+def test_context_auto():
+    """The largest context within the limit: one more token of it is refused."""
+    most = plan_of(DEMO, "-c", "auto")
+    assert most["context"] == 4096 and most == plan_of(DEMO, "-c", "4096") == plan_of(DEMO, "--ctx", "auto", "--memory", "1GiB")
+    limit = plan_of(DEMO, "-c", "1024")["total"]
+    found = plan_of(DEMO, "-c", "auto", "--memory", str(limit))
+    assert 1024 <= found["context"] < 4096 and found["total"] <= limit
+    more = ["-c", str(found["context"] + 1), "--memory", str(limit)]
+    error_line(outrider("inspect", DEMO, "--plan", *more), 5)
+    done = outrider("run", DEMO, "-p", "x", "-n", "2", "-c", "auto", "--memory", str(limit), "-v")
+    assert done.returncode == 0 and f"context {found['context']:,};".encode() in done.stderr
+    error_line(outrider("run", DEMO, "-p", "x", "-c", "auto", "--memory", "1MB"), 5)
+
+
+# What a process leaves in ru_maxrss includes the program that it was before exec, so a small one starts the command.
+MEASURE = """import os, sys
+pid = os.fork()
+if not pid:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
+"""
+
+
+SANITIZED = bool(BIN) and re.search(rb"__[at]san_init", open(BIN, "rb").read()) is not None
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's own memory is not in the plan")
+@pytest.mark.parametrize("words", (["-n", "64"], ["-n", "64", "--no-draft", "-t", "1"], ["-c", "auto", "-n", "40"]), ids=" ".join)
+def test_resident_memory_stays_within_the_plan(words, tmp_path):
+    """The last case fills nearly the whole context."""
+    (tmp_path / "prompt").write_text("one two three four five six seven eight nine ten\n" * (365 if "auto" in words else 1))
+    options = [w for i, w in enumerate(words) if w != "-n" and words[i - 1] != "-n"]
+    plan = plan_of(DEMO, *options)
+    done = run(sys.executable, "-I", "-S", "-c", MEASURE, BIN, "run", DEMO, "--raw", "-f", str(tmp_path / "prompt"), *words)
+    code, peak = map(int, done.stdout.split())
+    assert code == 0, done.stderr
+    assert sum(v or 0 for v in plan["weights"].values()) < peak <= plan["total"]
 
 
 def slow_story(*more):
@@ -211,6 +272,29 @@ def test_inspect():
     assert isinstance(json.loads(outrider("inspect", DEMO + "/draft.trtc", "--json").stdout), dict)
 
 
+@pytest.mark.parametrize("field", ("bytes", "sha256", None))
+def test_manifest(field, tmp_path):
+    """A container that is not the one of its MANIFEST.json: the report is printed all the same."""
+    model = shutil.copy(os.path.join(SOURCE, DEMO, "draft.trtc"), tmp_path)
+    content = open(model, "rb").read()
+    said = {"file": "draft.trtc", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    if field:
+        said[field] = len(content) + 1 if field == "bytes" else "0" * 64
+    (tmp_path / "MANIFEST.json").write_text(json.dumps({"weights_container": said}))
+    for path in (model, str(tmp_path)):
+        for more in ([], ["--json"]):
+            done = outrider("inspect", path, *more)
+            if field:
+                line = error_line(done, 4)
+                assert "draft.trtc" in line and "MANIFEST.json" in line and str(said[field]) in line
+            else:
+                assert done.returncode == 0 and done.stderr == b""
+            if more:
+                json.loads(done.stdout)
+            else:
+                assert (b"DISAGREES" if field else b"agrees: SHA-256") in done.stdout
+
+
 # -- probe --
 
 @pytest.mark.parametrize("toy", ("toy_t.trtc", "toy_q.trtc"))
@@ -240,6 +324,25 @@ def test_probe_golden_logits():
     ids = g["prompt_ids"] + g["greedy_ids"][:-1]
     last = outrider("probe", DEMO, "--ids", ",".join(map(str, ids)), "--digest", "full", "--rows", "17").stdout.decode().splitlines()[-1]
     assert last == f"{len(ids) - 1} {ids[-1]} -> {g['greedy_ids'][-1]} {g['last_logits_sha256']}"
+
+
+@pytest.mark.parametrize("rows", ("1", "3", "17"))
+def test_probe_dump(rows, tmp_path):
+    """The file holds the rows that the digests are of, and not those of greedy ids."""
+    ids = GOLDEN[0]["prompt_ids"]
+    path = tmp_path / "logits"
+    path.write_bytes(b"what was there before")
+    words = ["probe", DEMO, "--ids", ",".join(map(str, ids)), "--digest", "full", "--rows", rows, "--greedy", "3"]
+    done = outrider(*words, "--dump", str(path))
+    assert done.returncode == 0 and done.stdout == outrider(*words).stdout
+    content = path.read_bytes()
+    assert len(content) == len(ids) * 4096 * 4
+    lines = done.stdout.decode().splitlines()[:len(ids)]
+    for i, line in enumerate(lines):
+        row = content[i * 4 * 4096:(i + 1) * 4 * 4096]
+        assert line.split()[-1] == hashlib.sha256(row).hexdigest()
+        values = struct.unpack("<4096f", row)
+        assert line.split()[3] == str(values.index(max(values)))
 
 
 def test_probe_refuses():

@@ -122,6 +122,10 @@ def test_manual_page(fake, command):
     (["bench", "good", "--widths", "3-18"], "--widths"),
     (["bench", "good", "--widths", "3-1"], "--widths"),
     (["tokenize", "good", "-d", "1", "-p", "x"], "--decode"),
+    (["inspect", "good", "-c", "8"], "--plan"),
+    (["inspect", "good", "--draft", "good"], "--plan"),
+    (["inspect", "good", "--memory", "1G"], "--plan"),
+    (["inspect", "good", "--plan", "--draft", "good", "--no-draft"], "exclude each other"),
 ))
 def test_wrong_usage(fake, words, part):
     done = run(fake, *words)
@@ -138,6 +142,39 @@ def test_strict_numbers(fake, value):
 @pytest.mark.parametrize("value, fine", (("auto", 1), ("random", 1), ("0", 1), ("16", 1), ("17", 0), ("-1", 0), ("", 0), ("Auto", 0)))
 def test_draft_length(fake, value, fine):
     assert run(fake, "run", "good", "-p", "x", "-n", "3", "--draft-length", value).returncode == (0 if fine else 2)
+
+
+def options_given(fake, *words):
+    """Context and limit as the engine is asked for them."""
+    found = re.fullmatch(r"context (\d+), memory (\d+)", error_line(run(fake, *words), 1))
+    return int(found.group(1)), int(found.group(2))
+
+
+@pytest.mark.parametrize("text, size", (
+    ("1", 1), ("4096", 4096), ("007", 7), ("9223372036854775807", 2**63 - 1), ("3KB", 3000), ("800MB", 800 * 1000**2),
+    ("2GB", 2 * 1000**3), ("3KiB", 3072), ("3MiB", 3 << 20), ("8589934591GiB", 8589934591 << 30), ("5K", 5120), ("5M", 5 << 20),
+    ("5G", 5 << 30), ("1.5GiB", 3 << 29), ("0.25K", 256), ("1.05KB", 1050), ("0.000000001GB", 1), ("1.999999999GiB", 2147483646),
+    ("0.3K", 307),
+))
+def test_sizes(fake, text, size):
+    assert options_given(fake, "run", "options", "-p", "x", "--memory", text) == (0, size)
+    assert options_given(fake, "inspect", "options", "--plan", "--memory=" + text) == (0, size)
+
+
+@pytest.mark.parametrize("text", ("", "0", "0GiB", "0.0MB", "0.0001K", "-1", "+1", " 1", "1 ", "1 GB", "1.5", "1.GB", ".5GB", "1.5.5GB", "1,5GB",
+                                  "1e9", "0x10", "1B", "1kb", "1gb", "1GIB", "1Gi", "1GiBs", "1TB", "GB", "1.0000000001GB", "inf", "nan",
+                                  "9223372036854775808", "8589934592GiB", "99999999999999999999999", "\N{ARABIC-INDIC DIGIT THREE}"))
+def test_strict_sizes(fake, text):
+    assert "--memory" in error_line(run(fake, "run", "good", "-p", "x", "--memory=" + text), 2)
+
+
+def test_context(fake):
+    for name in ("-c", "--context", "--ctx"):
+        for text, context in (("auto", 2**32 - 1), ("1", 1), ("4294967294", 2**32 - 2)):
+            assert options_given(fake, "run", "options", "-p", "x", name, text) == (context, 0)
+        for text in ("", "0", "-1", "4294967295", "Auto", "auto ", "1K"):
+            assert "not auto or a number" in error_line(run(fake, "run", "good", "-p", "x", name, text), 2)
+    assert b"--ctx" in run(fake, "run", "--help").stdout
 
 
 def test_forms_of_options(fake):
@@ -402,6 +439,39 @@ def test_inspect(fake):
     assert run(fake, "inspect", "good").stdout == b"a table\n"
     assert json.loads(run(fake, "inspect", "good", "--json").stdout) == {}
     error_line(run(fake, "inspect", "bad"), 4)
+    for words, table in (([], b"a table\n"), (["--json"], b"{}\n")):
+        done = run(fake, "inspect", "mismatch", *words)
+        assert done.stdout == table and "one or the other" in error_line(done, 4)
+
+
+PLAN = """memory plan
+  verifier: weights                           3,145,728      3.00 MiB
+  verifier: KV cache of 4,096 tokens      5,368,709,120      5.00 GiB
+  verifier: scratch                                  10      10 bytes
+  draft: weights                                  1,000    1000 bytes
+  draft: KV cache of 4,096 tokens                 2,048      2.00 KiB
+  draft: scratch                                     20      20 bytes
+  tokenizer and chat template                        30      30 bytes
+  process, and what loading takes                    40      40 bytes
+  total                                   5,371,857,996      5.00 GiB
+"""
+
+
+def test_plan(fake):
+    done = run(fake, "inspect", "good", "--plan")
+    assert done.returncode == 0 and done.stderr == b"" and done.stdout.decode() == PLAN
+    assert json.loads(run(fake, "inspect", "good", "--plan", "--json").stdout) == {
+        "context": 4096, "weights": {"verifier": 3 << 20, "draft": 1000}, "kv": {"verifier": 5 << 30, "draft": 2048},
+        "scratch": {"verifier": 10, "draft": 20}, "text": 30, "process": 40, "total": 5371857996}
+    for words in (["nodraft"], ["good", "--no-draft"]):
+        assert b"draft:" not in run(fake, "inspect", "--plan", *words).stdout
+        found = json.loads(run(fake, "inspect", "--plan", "--json", *words).stdout)
+        assert found["weights"] == {"verifier": 3 << 20, "draft": None} and found["total"] == 5371857996 - 3068
+    for model, code in (("bad", 4), ("nomem", 5)):
+        for words in (["inspect", model, "--plan"], ["inspect", model, "--plan", "--json"], ["run", model, "-p", "x", "-v"]):
+            done = run(fake, *words)
+            assert done.stdout == b""
+            error_line(done, code)
 
 
 def test_run_reports_positions(fake):
@@ -419,3 +489,12 @@ def test_run_reports_positions(fake):
 def test_verbose(fake):
     done = run(fake, "run", "good", "-p", "x", "-n", "9", "-v")
     assert b"verifier  good" in done.stderr and b"draft     good" in done.stderr and b"ref, 1 threads" in done.stderr
+    assert done.stderr.decode().startswith(PLAN)
+    done = run(fake, "probe", "good", "--ids", "1", "-v")                    # no draft, no tokenizer
+    assert b"  total " in done.stderr and b"draft" not in done.stderr and b"template                         0" in done.stderr
+
+
+def test_dump_cannot_be_written(fake, tmp_path):
+    for path, words in (("/dev/full", "No space"), (str(tmp_path / "none" / "x"), "No such file")):
+        line = error_line(run(fake, "probe", "good", "--ids", "1", "--dump", path), 1)
+        assert path in line and words in line
