@@ -34,14 +34,14 @@ struct outrider_model {
     pthread_mutex_t lock; /* held during a forward pass: scratch and pool serve one at a time */
     engine_part parts[2]; /* by outrider_part */
     uint32_t context;
-    length_costs costs;  /* measured when the first session that drafts is opened */
+    length_costs costs; /* measured when the first session that drafts is opened */
     bool calibrated;
     size_t shared_vocab; /* ids below it exist in verifier and draft */
 
-    tokenizer *tokenizer;    /* NULL when opened without */
-    chat_template *chat;     /* NULL when there is none; then chat_problem says why */
+    tokenizer *tokenizer; /* NULL when opened without */
+    chat_template *chat;  /* NULL when there is none; then chat_problem says why */
     outrider_error chat_problem;
-    uint32_t *ends;          /* end ids of the verifier; owned */
+    uint32_t *ends; /* end ids of the verifier; owned */
     size_t n_ends;
 
     double load_seconds, tokenizer_seconds;
@@ -53,9 +53,9 @@ typedef struct engine_lane {
     outrider_model *model;
     outrider_part part;
     kv_cache kv;
-    float *logits;       /* [max_logits][vocab] */
+    float *logits; /* [max_logits][vocab] */
     size_t max_logits, n_logits;
-    size_t pick_vocab;   /* ids below it may be picked */
+    size_t pick_vocab; /* ids below it may be picked */
     size_t logits_bytes;
 } engine_lane;
 
@@ -74,11 +74,11 @@ struct outrider_session {
     bool drafts;          /* whether `source` is there */
     engine_lane draft;    /* open when its model is not NULL */
     draft_model draft_state;
-    ngram lookup;         /* open when its memory is not NULL */
+    ngram lookup; /* open when its memory is not NULL */
     draft_both both;
     draft_source source;
-    length_controller length; /* the dynamic one, which learns over all answers of the session */
-    size_t eval_rows;         /* rows with logits of the last eval; 0 after anything else */
+    length_controller length;           /* the dynamic one, which learns over all answers of the session */
+    size_t eval_rows;                   /* rows with logits of the last eval; 0 after anything else */
     digest *ids_digest, *logits_digest; /* NULL unless asked for */
     atomic_bool cancel;
 };

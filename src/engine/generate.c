@@ -16,7 +16,7 @@ typedef struct answer {
     length_controller own_length; /* fixed or random lengths do not disturb what the session's controller learnt */
     text_decoder text;
     stop_matcher stop;
-    bytes raw, shown; /* text of a step: decoded, and past the stop strings; capacity kept from step to step */
+    bytes raw, shown;  /* text of a step: decoded, and past the stop strings; capacity kept from step to step */
     size_t final_from; /* history index of the first token not handed out yet */
     bool refused;      /* the caller asked to stop: it is not called again */
 } answer;
@@ -26,7 +26,8 @@ static outrider_status no_text_memory(outrider_error *err) { return error_memory
 static outrider_status check_options(const outrider_session *s, const outrider_generate_options *o, outrider_error *err)
 {
     if (o->draft_length < OUTRIDER_DRAFT_RANDOM || o->draft_length > OUTRIDER_MAX_DRAFT)
-        return error_set(err, OUTRIDER_USAGE, "draft length: expected 0 to %d, dynamic or random, found %d", OUTRIDER_MAX_DRAFT, o->draft_length);
+        return error_set(err, OUTRIDER_USAGE, "draft length: expected 0 to %d, dynamic or random, found %d", OUTRIDER_MAX_DRAFT,
+                         o->draft_length);
     if (o->draft_max > OUTRIDER_MAX_DRAFT)
         return error_set(err, OUTRIDER_USAGE, "draft max: expected 0 to %d, found %u", OUTRIDER_MAX_DRAFT, o->draft_max);
     if (o->n_stop) {
@@ -35,7 +36,8 @@ static outrider_status check_options(const outrider_session *s, const outrider_g
     }
     if (s->n == 0) return error_set(err, OUTRIDER_USAGE, "the prompt is empty: there is nothing to go on from");
     if (s->n >= s->context)
-        return error_set(err, OUTRIDER_USAGE, "the prompt has %zu tokens and the context holds %zu: no room for an answer", s->n, s->context);
+        return error_set(err, OUTRIDER_USAGE, "the prompt has %zu tokens and the context holds %zu: no room for an answer",
+                         s->n, s->context);
     return OUTRIDER_OK;
 }
 
@@ -109,7 +111,8 @@ static void add_digests(const answer *a, const decode_emitted *e, size_t n)
     if (!s->ids_digest) return;
     const size_t vocab = (size_t)s->model->parts[s->verifier.part].weights.config.vocab;
     for (size_t i = 0; i < n; i++) {
-        const uint8_t id[4] = {(uint8_t)e->ids[i], (uint8_t)(e->ids[i] >> 8), (uint8_t)(e->ids[i] >> 16), (uint8_t)(e->ids[i] >> 24)};
+        const uint8_t id[4] = {(uint8_t)e->ids[i], (uint8_t)(e->ids[i] >> 8), (uint8_t)(e->ids[i] >> 16),
+                               (uint8_t)(e->ids[i] >> 24)};
         digest_add(s->ids_digest, id, sizeof id);
         digest_add(s->logits_digest, s->verifier.logits + e->rows[i] * vocab, vocab * sizeof(float));
     }
@@ -183,8 +186,8 @@ static outrider_status run(answer *a, outrider_error *err)
     return OUTRIDER_OK;
 }
 
-outrider_status outrider_session_generate(outrider_session *s, const outrider_generate_options *options, outrider_on_text on_text,
-                                          void *user, outrider_result *result, outrider_error *err)
+outrider_status outrider_session_generate(outrider_session *s, const outrider_generate_options *options,
+                                          outrider_on_text on_text, void *user, outrider_result *result, outrider_error *err)
 {
     const outrider_generate_options none = OUTRIDER_GENERATE_OPTIONS_INIT;
     outrider_result counted = {.stop_index = -1};
@@ -194,7 +197,8 @@ outrider_status outrider_session_generate(outrider_session *s, const outrider_ge
     status = stop_open(&a.stop, a.o->stop, a.o->n_stop, err);
     if (status) return status;
     /* Longest token a few dozen bytes, 17 a step: room that no step outgrows, so that the loop does not allocate. */
-    if (!bytes_reserve(&a.raw, 8192) || !bytes_reserve(&a.shown, 16384) || !bytes_reserve(&a.stop.held, 8192)) status = no_text_memory(err);
+    if (!bytes_reserve(&a.raw, 8192) || !bytes_reserve(&a.shown, 16384) || !bytes_reserve(&a.stop.held, 8192))
+        status = no_text_memory(err);
     if (!status) {
         atomic_store(&s->cancel, false);
         s->eval_rows = 0;

@@ -19,7 +19,8 @@ static void report(void *user, uint64_t done, uint64_t total)
 static uint64_t scratch_bytes(const inspect_report *r)
 {
     const model_config *c = &r->config;
-    const size_t qkv = ((size_t)c->n_heads + 2 * (size_t)c->n_kv_heads) * (size_t)c->head_dim, gate_up = 2 * (size_t)c->intermediate;
+    const size_t qkv = ((size_t)c->n_heads + 2 * (size_t)c->n_kv_heads) * (size_t)c->head_dim,
+                 gate_up = 2 * (size_t)c->intermediate;
     size_t widest = qkv > gate_up ? qkv : gate_up;
     if ((size_t)c->hidden > widest) widest = (size_t)c->hidden;
     const size_t context = c->max_positions < 4096 ? (size_t)c->max_positions : 4096;
@@ -27,7 +28,8 @@ static uint64_t scratch_bytes(const inspect_report *r)
            OUTRIDER_MAX_ROWS * (uint64_t)c->vocab * sizeof(float);
 }
 
-outrider_status outrider_inspect(const char *path, bool json, outrider_progress progress, void *user, char **text, outrider_error *err)
+outrider_status outrider_inspect(const char *path, bool json, outrider_progress progress, void *user, char **text,
+                                 outrider_error *err)
 {
     *text = NULL;
     model_paths paths = {0};

@@ -63,7 +63,8 @@ static outrider_status check_pair(outrider_model *m, const char *draft_dir, cons
     m->shared_vocab = verifier < draft ? verifier : draft;
     if (!m->tokenizer) {
         if (verifier == draft) return OUTRIDER_OK;
-        return error_set(err, OUTRIDER_USAGE, "%s: vocab: expected %zu as in the verifier, found %zu", m->parts[1].path, verifier, draft);
+        return error_set(err, OUTRIDER_USAGE, "%s: vocab: expected %zu as in the verifier, found %zu", m->parts[1].path,
+                         verifier, draft);
     }
     if (draft < tokenizer_size(m->tokenizer))
         return error_set(err, OUTRIDER_USAGE, "%s: vocab: the verifier's tokenizer has %zu ids, this draft only %zu",
@@ -92,8 +93,8 @@ static outrider_status check_pair(outrider_model *m, const char *draft_dir, cons
 }
 
 /* Everything after the paths are known. */
-static outrider_status load(outrider_model *m, const model_paths *paths, const model_paths *draft, const outrider_model_options *o,
-                            outrider_error *err)
+static outrider_status load(outrider_model *m, const model_paths *paths, const model_paths *draft,
+                            const outrider_model_options *o, outrider_error *err)
 {
     text_loading text = {m, o->tokenizer_dir ? o->tokenizer_dir : paths->dir, o->chat_template, {0}, OUTRIDER_OK};
     pthread_t thread;
@@ -153,8 +154,8 @@ static outrider_status find_files(const char *path, const outrider_model_options
 }
 
 /* Plans first, and only loads what fits. */
-static outrider_status plan_and_load(outrider_model *m, const char *path, const outrider_model_options *o, outrider_memory_plan *plan,
-                                     bool only_plan, outrider_error *err)
+static outrider_status plan_and_load(outrider_model *m, const char *path, const outrider_model_options *o,
+                                     outrider_memory_plan *plan, bool only_plan, outrider_error *err)
 {
     model_paths paths, draft;
     outrider_status status = find_files(path, o, &paths, &draft, err);
@@ -162,8 +163,11 @@ static outrider_status plan_and_load(outrider_model *m, const char *path, const 
     status = start(m, o, err);
     if (!status) {
         const char *const files[2] = {paths.model, draft.model};
-        status = engine_plan(plan, files, o->no_tokenizer ? NULL : o->tokenizer_dir ? o->tokenizer_dir : paths.dir, o, &m->kernels,
-                             m->threads, err);
+        status = engine_plan(plan, files,
+                             o->no_tokenizer    ? NULL
+                             : o->tokenizer_dir ? o->tokenizer_dir
+                                                : paths.dir,
+                             o, &m->kernels, m->threads, err);
     }
     m->context = plan->context;
     if (!status && !only_plan) status = load(m, &paths, draft.model ? &draft : NULL, o, err);
@@ -218,7 +222,8 @@ void outrider_model_close(outrider_model *m)
     free(m);
 }
 
-outrider_status outrider_model_get_info(const outrider_model *m, outrider_part part, outrider_model_info *info, outrider_error *err)
+outrider_status outrider_model_get_info(const outrider_model *m, outrider_part part, outrider_model_info *info,
+                                        outrider_error *err)
 {
     if ((part != OUTRIDER_VERIFIER && part != OUTRIDER_DRAFT) || !m->parts[part].present)
         return error_set(err, OUTRIDER_USAGE, "this model has no draft");
@@ -240,7 +245,8 @@ outrider_status outrider_model_get_info(const outrider_model *m, outrider_part p
         .weight_bytes = w->resident_bytes,
         .step_bytes = w->step_bytes,
         .kv_bytes_per_token = kv_bytes_per_token(c),
-        .scratch_bytes = forward_scratch_bytes(c, forward_widest(w), pool_threads(m->threads), PASS_ROWS, OUTRIDER_MAX_ROWS, m->context),
+        .scratch_bytes =
+            forward_scratch_bytes(c, forward_widest(w), pool_threads(m->threads), PASS_ROWS, OUTRIDER_MAX_ROWS, m->context),
         .split_rows = w->split_rows,
     };
     return OUTRIDER_OK;

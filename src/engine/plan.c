@@ -15,7 +15,8 @@ typedef struct part_need {
     weights_need weights;
 } part_need;
 
-static outrider_status read_need(part_need *need, const char *path, const kernel_table *table, pool *threads, outrider_error *err)
+static outrider_status read_need(part_need *need, const char *path, const kernel_table *table, pool *threads,
+                                 outrider_error *err)
 {
     trtc_file file;
     const outrider_status status = trtc_open(&file, path, err);
@@ -62,7 +63,8 @@ static void plan_for(outrider_memory_plan *plan, const part_need *needs, int par
 static outrider_status refuse(const outrider_memory_plan *p, uint64_t limit, outrider_error *err)
 {
     return error_set(err, OUTRIDER_NO_MEMORY,
-                     "not enough memory: the plan needs %llu bytes, the limit is %llu: weights %llu + %llu, KV cache of %u tokens %llu + %llu, "
+                     "not enough memory: the plan needs %llu bytes, the limit is %llu: weights %llu + %llu, KV cache of %u "
+                     "tokens %llu + %llu, "
                      "scratch %llu + %llu, text %llu, process %llu",
                      (unsigned long long)p->total, (unsigned long long)limit, (unsigned long long)p->weights[0],
                      (unsigned long long)p->weights[1], p->context, (unsigned long long)p->kv[0], (unsigned long long)p->kv[1],
@@ -71,7 +73,8 @@ static outrider_status refuse(const outrider_memory_plan *p, uint64_t limit, out
 }
 
 /* The largest context whose plan stays within the limit, by bisection (the plan grows with the context); at least one page. */
-static uint32_t largest_context(outrider_memory_plan *plan, const part_need *needs, int parts, int threads, uint32_t most, uint64_t limit)
+static uint32_t largest_context(outrider_memory_plan *plan, const part_need *needs, int parts, int threads, uint32_t most,
+                                uint64_t limit)
 {
     uint32_t least = most < ATTEND_CHUNK ? most : ATTEND_CHUNK;
     if (!limit) return most;

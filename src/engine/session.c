@@ -38,7 +38,8 @@ static outrider_status open_source(outrider_session *s, outrider_draft_kind kind
     if (!status && model) status = engine_lane_open(&s->draft, s->model, OUTRIDER_DRAFT, s->context, 1, err);
     if (status || (kind == OUTRIDER_DRAFT_KIND_MODEL && !model)) return status;
     if (model) s->source = draft_model_init(&s->draft_state, engine_lane_interface(&s->draft), PASS_ROWS, &s->cancel);
-    if (kind != OUTRIDER_DRAFT_KIND_MODEL) s->source = model ? draft_both_init(&s->both, &s->lookup, s->source) : ngram_source(&s->lookup);
+    if (kind != OUTRIDER_DRAFT_KIND_MODEL)
+        s->source = model ? draft_both_init(&s->both, &s->lookup, s->source) : ngram_source(&s->lookup);
     s->drafts = true;
     engine_calibrate(s->model);
     return OUTRIDER_OK;
@@ -66,8 +67,8 @@ static outrider_status fill_session(outrider_session *s, const outrider_session_
     return status;
 }
 
-outrider_status outrider_session_open(outrider_model *model, const outrider_session_options *options, outrider_session **session,
-                                      outrider_error *err)
+outrider_status outrider_session_open(outrider_model *model, const outrider_session_options *options,
+                                      outrider_session **session, outrider_error *err)
 {
     const outrider_session_options none = OUTRIDER_SESSION_OPTIONS_INIT;
     outrider_session *s = calloc(1, sizeof *s);

@@ -13,7 +13,8 @@ outrider_status engine_text_open(outrider_model *m, const char *dir, const char 
     bytes_free(&path);
     if (status) return status;
     /* A model without a usable chat template still completes raw text: the reason waits until somebody asks for chat. */
-    status = chat_template ? chat_open_named(&m->chat, chat_template, &m->chat_problem) : chat_open(&m->chat, dir, &m->chat_problem);
+    status =
+        chat_template ? chat_open_named(&m->chat, chat_template, &m->chat_problem) : chat_open(&m->chat, dir, &m->chat_problem);
     if (status && chat_template) {
         if (err) *err = m->chat_problem;
         return status;
@@ -46,8 +47,8 @@ static outrider_status need_chat(const outrider_model *m, outrider_error *err)
     return m->chat_problem.status;
 }
 
-outrider_status outrider_tokenize(const outrider_model *m, const char *text, size_t size, unsigned flags, uint32_t **out, size_t *n,
-                                  outrider_error *err)
+outrider_status outrider_tokenize(const outrider_model *m, const char *text, size_t size, unsigned flags, uint32_t **out,
+                                  size_t *n, outrider_error *err)
 {
     outrider_status status = engine_need_text(m, err);
     ids list = {0};
@@ -62,8 +63,8 @@ outrider_status outrider_tokenize(const outrider_model *m, const char *text, siz
     return OUTRIDER_OK;
 }
 
-outrider_status outrider_detokenize(const outrider_model *m, const uint32_t *list, size_t n, unsigned flags, char **text, size_t *size,
-                                    outrider_error *err)
+outrider_status outrider_detokenize(const outrider_model *m, const uint32_t *list, size_t n, unsigned flags, char **text,
+                                    size_t *size, outrider_error *err)
 {
     const outrider_status status = engine_need_text(m, err);
     if (status) return status;
@@ -110,7 +111,8 @@ static outrider_status parse_chat(json_t **messages, json_t **tools, const char 
 
 static unsigned chat_flags(unsigned flags)
 {
-    return (flags & OUTRIDER_NO_GENERATION_PROMPT ? 0 : CHAT_ADD_GENERATION_PROMPT) | (flags & OUTRIDER_NO_THINKING ? CHAT_NO_THINKING : 0);
+    return (flags & OUTRIDER_NO_GENERATION_PROMPT ? 0 : CHAT_ADD_GENERATION_PROMPT) |
+           (flags & OUTRIDER_NO_THINKING ? CHAT_NO_THINKING : 0);
 }
 
 outrider_status outrider_chat_render(const outrider_model *m, const char *messages_json, const char *tools_json, unsigned flags,
@@ -132,7 +134,8 @@ outrider_status outrider_chat_render(const outrider_model *m, const char *messag
     return status;
 }
 
-static outrider_status push_chat(outrider_session *s, const json_t *messages, const json_t *tools, unsigned flags, outrider_error *err)
+static outrider_status push_chat(outrider_session *s, const json_t *messages, const json_t *tools, unsigned flags,
+                                 outrider_error *err)
 {
     ids list = {0};
     outrider_status status = chat_encode(s->model->chat, s->model->tokenizer, messages, tools, chat_flags(flags), &list, err);
@@ -141,8 +144,8 @@ static outrider_status push_chat(outrider_session *s, const json_t *messages, co
     return status;
 }
 
-outrider_status outrider_session_push_chat_json(outrider_session *s, const char *messages_json, const char *tools_json, unsigned flags,
-                                                outrider_error *err)
+outrider_status outrider_session_push_chat_json(outrider_session *s, const char *messages_json, const char *tools_json,
+                                                unsigned flags, outrider_error *err)
 {
     json_t *messages, *tools;
     outrider_status status = need_chat(s->model, err);
@@ -162,11 +165,12 @@ outrider_status outrider_session_push_chat(outrider_session *s, const outrider_m
     json_t *list = json_array();
     for (size_t i = 0; i < n && list && !status; i++) {
         /* jansson wants UTF-8, a person's file may hold anything: bytes that are not UTF-8 are passed on, the tokenizer spells them out. */
-        json_t *role = json_string(messages[i].role), *content = json_stringn_nocheck(messages[i].content, strlen(messages[i].content));
+        json_t *role = json_string(messages[i].role),
+               *content = json_stringn_nocheck(messages[i].content, strlen(messages[i].content));
         json_t *message = json_object();
         if (!role) status = error_set(err, OUTRIDER_USAGE, "message %zu: role is not UTF-8", i);
-        if (!message || !content || json_object_set_new(message, "role", role) || json_object_set_new(message, "content", content) ||
-            json_array_append_new(list, message))
+        if (!message || !content || json_object_set_new(message, "role", role) ||
+            json_object_set_new(message, "content", content) || json_array_append_new(list, message))
             if (!status) status = error_memory(err, "messages", n);
     }
     if (!list) status = error_memory(err, "messages", n);
@@ -175,7 +179,8 @@ outrider_status outrider_session_push_chat(outrider_session *s, const outrider_m
     return status;
 }
 
-outrider_status outrider_session_push_text(outrider_session *s, const char *text, size_t size, unsigned flags, outrider_error *err)
+outrider_status outrider_session_push_text(outrider_session *s, const char *text, size_t size, unsigned flags,
+                                           outrider_error *err)
 {
     ids list = {0};
     outrider_status status = engine_need_text(s->model, err);

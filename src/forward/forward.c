@@ -32,21 +32,21 @@ struct forward {
     /* Scratch, all in one block. */
     void *memory;
     size_t memory_bytes;
-    float *x;            /* [max_rows][hidden], the residual stream */
-    float *y;            /* [max_rows][y_stride], output of the last matrix product */
-    float *attended;     /* [max_rows][n_heads * head_dim] */
-    float *cosine, *sine; /* [max_rows][rotary_dims / 2] */
-    float *frequency;    /* [rotary_dims / 2] */
-    float *normed;       /* [threads][hidden] */
+    float *x;                    /* [max_rows][hidden], the residual stream */
+    float *y;                    /* [max_rows][y_stride], output of the last matrix product */
+    float *attended;             /* [max_rows][n_heads * head_dim] */
+    float *cosine, *sine;        /* [max_rows][rotary_dims / 2] */
+    float *frequency;            /* [rotary_dims / 2] */
+    float *normed;               /* [threads][hidden] */
     attention_partial *partials; /* [threads][4 * max_chunks] */
     const uint16_t **chunks;     /* [threads][2 * max_chunks] */
     uint8_t *activation_memory[3];
-    size_t *logits_row;  /* [max_logits]: row of the batch */
+    size_t *logits_row; /* [max_logits]: row of the batch */
 
     /* The pass at hand. */
     const forward_row *rows;
     size_t n_rows, n_logits, layer;
-    float *logits;       /* [n_logits][vocab], the caller's */
+    float *logits; /* [n_logits][vocab], the caller's */
     activations hidden, heads, inter, head;
     const projection *product;
     const activations *product_input;
@@ -70,9 +70,9 @@ static uint8_t *place(forward *f, const model_config *c, size_t threads, uint8_t
 {
     const size_t rows = f->max_rows, hidden = (size_t)c->hidden;
     const size_t q_width = (size_t)c->n_heads * (size_t)c->head_dim, half = (size_t)c->rotary_dims / 2;
-#define TAKE(field, count)                                                                   \
-    do {                                                                                     \
-        (field) = (void *)at;                                                                \
+#define TAKE(field, count)                                                                    \
+    do {                                                                                      \
+        (field) = (void *)at;                                                                 \
         at = (uint8_t *)(((uintptr_t)at + (size_t)(count) * sizeof *(field) + 63) / 64 * 64); \
     } while (0)
     TAKE(f->x, rows * hidden);
@@ -147,7 +147,8 @@ size_t forward_max_rows(const forward *f) { return f->max_rows; }
 static void mark_bad(forward *f, size_t layer)
 {
     int seen = atomic_load(&f->bad_layer);
-    while ((int)layer < seen && !atomic_compare_exchange_weak(&f->bad_layer, &seen, (int)layer)) {}
+    while ((int)layer < seen && !atomic_compare_exchange_weak(&f->bad_layer, &seen, (int)layer)) {
+    }
 }
 
 /* All values finite: an exponent of all ones is infinity or NaN. */
@@ -183,7 +184,8 @@ static void multiply(forward *f, const projection *product, const activations *i
 {
     f->product = product;
     f->product_input = input;
-    pool_run(f->threads, product->matrix.tiles, grain_of(product->matrix.superblocks * f->k->tile_bytes, f->n_rows), multiply_part, f);
+    pool_run(f->threads, product->matrix.tiles, grain_of(product->matrix.superblocks * f->k->tile_bytes, f->n_rows),
+             multiply_part, f);
     for (size_t t = 0; t < f->n_rows; t++) {
         float *y = f->y + t * f->y_stride;
         for (size_t i = 0; i < product->n_splits; i++) y[product->splits[i].row] += y[product->splits[i].extra];
@@ -231,7 +233,8 @@ static void head_part(forward *f, size_t t, size_t h)
 {
     const model_config *c = &f->w->config;
     const layer_weights *layer = &f->w->layers[f->layer];
-    const size_t dim = (size_t)c->head_dim, nq = (size_t)c->n_heads, nkv = (size_t)c->n_kv_heads, half = (size_t)c->rotary_dims / 2;
+    const size_t dim = (size_t)c->head_dim, nq = (size_t)c->n_heads, nkv = (size_t)c->n_kv_heads,
+                 half = (size_t)c->rotary_dims / 2;
     const forward_row *row = &f->rows[t];
     float *head = f->y + t * f->y_stride + h * dim;
     const bool is_query = h < nq, is_value = h >= nq + nkv;

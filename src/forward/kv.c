@@ -12,8 +12,10 @@ uint64_t kv_bytes_per_token(const model_config *c)
 
 outrider_status kv_open(kv_cache *kv, const model_config *config, size_t capacity, outrider_error *err)
 {
-    *kv = (kv_cache){.layers = (size_t)config->n_layers, .heads = (size_t)config->n_kv_heads,
-                     .head_dim = (size_t)config->head_dim, .capacity = capacity};
+    *kv = (kv_cache){.layers = (size_t)config->n_layers,
+                     .heads = (size_t)config->n_kv_heads,
+                     .head_dim = (size_t)config->head_dim,
+                     .capacity = capacity};
     kv->n_pages = (capacity + ATTEND_CHUNK - 1) / ATTEND_CHUNK;
     kv->page_bytes = (size_t)kv_bytes_per_token(config) * ATTEND_CHUNK;
     const size_t all = kv->n_pages * kv->page_bytes;

@@ -13,11 +13,11 @@
 
 typedef struct kv_cache {
     size_t layers, heads, head_dim;
-    size_t capacity;   /* positions it may hold */
-    size_t positions;  /* positions it holds: 0 .. positions-1 */
+    size_t capacity;  /* positions it may hold */
+    size_t positions; /* positions it holds: 0 .. positions-1 */
     size_t n_pages, page_bytes;
-    uint16_t **pages;  /* [n_pages] */
-    void *memory;      /* n_pages * page_bytes */
+    uint16_t **pages; /* [n_pages] */
+    void *memory;     /* n_pages * page_bytes */
 } kv_cache;
 
 outrider_status kv_open(kv_cache *kv, const model_config *config, size_t capacity, outrider_error *err);

@@ -11,9 +11,15 @@ void rope_frequencies(float *frequency, float theta, size_t rot)
 /* 1 / i! with alternating sign, the double nearest to the quotient, for the odd powers 3..17 and the even powers 2..18. */
 static const double SINE[] = {1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
                               1.0 / 362880.0,          -1.0 / 5040.0,          1.0 / 120.0,        -1.0 / 6.0};
-static const double COSINE[] = {-1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0,
-                                1.0 / 479001600.0,         -1.0 / 3628800.0,       1.0 / 40320.0,
-                                -1.0 / 720.0,              1.0 / 24.0,             -1.0 / 2.0};
+static const double COSINE[] = {-1.0 / 6402373705728000.0,
+                                1.0 / 20922789888000.0,
+                                -1.0 / 87178291200.0,
+                                1.0 / 479001600.0,
+                                -1.0 / 3628800.0,
+                                1.0 / 40320.0,
+                                -1.0 / 720.0,
+                                1.0 / 24.0,
+                                -1.0 / 2.0};
 
 /* The argument is brought to within pi/4 of 0 by subtracting k * pi/2 in two steps (Cody and Waite; the two constants are pi/2 cut to 33 bits and the
  * rest), then both series are summed from the highest power down, multiplication and addition only. */

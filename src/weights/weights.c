@@ -99,8 +99,8 @@ typedef struct packing {
     uint32_t *extra_of; /* [outs]: number of the candidate for a split, or UINT32_MAX */
     uint32_t *candidates;
     size_t n_candidates;
-    uint8_t *used;      /* [n_candidates]: really split */
-    _Atomic int failed; /* first status other than OK */
+    uint8_t *used;         /* [n_candidates]: really split */
+    _Atomic int failed;    /* first status other than OK */
     outrider_error *first; /* [threads] */
 } packing;
 
@@ -235,8 +235,7 @@ static outrider_status note_splits(packing *p)
     p->out->splits = store_take(p->l, p->n_candidates * sizeof *p->out->splits, "split rows");
     if (!p->out->splits) return OUTRIDER_NO_MEMORY;
     for (size_t i = 0; i < p->n_candidates; i++)
-        if (p->used[i])
-            p->out->splits[p->out->n_splits++] = (split_row){p->candidates[i], (uint32_t)(p->out->outs + i)};
+        if (p->used[i]) p->out->splits[p->out->n_splits++] = (split_row){p->candidates[i], (uint32_t)(p->out->outs + i)};
     p->l->w->split_rows += p->out->n_splits;
     return OUTRIDER_OK;
 }
@@ -281,7 +280,8 @@ static outrider_status load_projection(loader *l, projection *out, int layer, co
     }
     p.levels = malloc(out->outs * sizeof *p.levels);
     p.first = calloc((size_t)pool_threads(l->threads), sizeof *p.first);
-    outrider_status status = !p.levels || !p.first ? error_memory(l->err, "levels", out->outs * sizeof *p.levels) : pack_all(&p);
+    outrider_status status =
+        !p.levels || !p.first ? error_memory(l->err, "levels", out->outs * sizeof *p.levels) : pack_all(&p);
     free(p.levels);
     free(p.first);
     free(p.candidates);
@@ -379,8 +379,8 @@ static outrider_status load_tables(loader *l)
     return w->embedding_scale ? OUTRIDER_OK : OUTRIDER_NO_MEMORY;
 }
 
-outrider_status weights_open(weights *w, const char *path, const kernel_table *table, pool *threads,
-                             weights_progress progress, void *user, outrider_error *err)
+outrider_status weights_open(weights *w, const char *path, const kernel_table *table, pool *threads, weights_progress progress,
+                             void *user, outrider_error *err)
 {
     outrider_error local;
     *w = (weights){0};
@@ -421,7 +421,8 @@ static void count_splits(void *arg, size_t begin, size_t end, int worker)
     counting *c = arg;
     size_t found = 0;
     (void)worker;
-    for (size_t r = begin; r < end; r++) found += levels_choose(trtc_f32(c->t->s_lo, r), trtc_f32(c->t->s_hi, r), true, true).split;
+    for (size_t r = begin; r < end; r++)
+        found += levels_choose(trtc_f32(c->t->s_lo, r), trtc_f32(c->t->s_hi, r), true, true).split;
     atomic_fetch_add(&c->found, found);
 }
 
@@ -447,7 +448,8 @@ static void plan_product(weights_need *need, const trtc_file *file, const kernel
     const size_t rows = outs + candidates, tiles = (rows + table->tile_rows - 1) / table->tile_rows;
     const size_t padded = tiles * table->tile_rows, superblocks = (cols + SUPERBLOCK - 1) / SUPERBLOCK;
     need->resident_bytes += whole_pages(tiles * superblocks * table->tile_bytes) + whole_pages(padded * 2 * sizeof(int16_t)) +
-                            whole_pages(padded * sizeof(float)) + (candidates ? whole_pages(candidates * sizeof(split_row)) : 0) +
+                            whole_pages(padded * sizeof(float)) +
+                            (candidates ? whole_pages(candidates * sizeof(split_row)) : 0) +
                             (bias ? whole_pages(outs * sizeof(float)) : 0);
     read += outs * sizeof(row_levels);
     if (read > need->loading_bytes) need->loading_bytes = read;

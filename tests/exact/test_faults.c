@@ -16,9 +16,9 @@
 #include "check.h"
 #include "file/trtc.h"
 
-#define TOY_T BINARY_DIR "/toy_t.trtc"
+#define TOY_T       BINARY_DIR "/toy_t.trtc"
 #define TOY_T_DRAFT BINARY_DIR "/toy_t_draft.trtc"
-#define DEMO SOURCE_DIR "/models/demo"
+#define DEMO        SOURCE_DIR "/models/demo"
 
 enum { VOCAB = 300 };
 
@@ -104,8 +104,10 @@ static void expect_not_finite(const char *tensor_name, bool int8, const char *wo
     assert_non_null(t);
     const float huge = 3e38f;
     for (size_t row = 0; row < (size_t)t->rows; row++) {
-        if (int8) memcpy(at(t->scale + 4 * row), &huge, 4);
-        else memcpy(at(t->s_lo + 4 * row), &huge, 4), memcpy(at(t->s_hi + 4 * row), &huge, 4);
+        if (int8)
+            memcpy(at(t->scale + 4 * row), &huge, 4);
+        else
+            memcpy(at(t->s_lo + 4 * row), &huge, 4), memcpy(at(t->s_hi + 4 * row), &huge, 4);
     }
     const char *path = BINARY_DIR "/huge.trtc";
     write_file(path, toy.data, toy.size);
@@ -275,8 +277,8 @@ static void test_memory_plan(void **state)
     check_ok(outrider_model_plan(DEMO, &o, &plan, &err), &err);
     assert_int_equal(plan.context, 4096);
     assert_int_equal(plan.kv[0], 4096 * 3072);
-    assert_int_equal(plan.total, plan.weights[0] + plan.weights[1] + plan.kv[0] + plan.kv[1] + plan.scratch[0] + plan.scratch[1] +
-                                     plan.text + plan.process);
+    assert_int_equal(plan.total, plan.weights[0] + plan.weights[1] + plan.kv[0] + plan.kv[1] + plan.scratch[0] +
+                                     plan.scratch[1] + plan.text + plan.process);
     o.memory_bytes = plan.total;
     check_ok(outrider_model_open(DEMO, &o, &model, &err), &err);
     for (int part = 0; part < 2; part++) {
@@ -298,7 +300,7 @@ static void test_memory_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tie_goes_to_the_lowest_id), cmocka_unit_test(test_not_finite_names_the_place),
+        cmocka_unit_test(test_tie_goes_to_the_lowest_id),  cmocka_unit_test(test_not_finite_names_the_place),
         cmocka_unit_test(test_sessions_beside_each_other), cmocka_unit_test(test_pairs_that_do_not_fit),
         cmocka_unit_test(test_bytes_round_trip),           cmocka_unit_test(test_memory_plan),
     };

@@ -18,7 +18,8 @@ static const uint32_t PROMPT[] = {1, 2, 3, 77};
 static const uint32_t GREEDY_T[] = {135, 234, 85, 165, 83, 44, 139, 47};
 
 /* Known from the contract, not computed here. */
-static void expect_known(const char *path, const char *digest16, const uint32_t *greedy, size_t n_greedy, const char *mask, int threads)
+static void expect_known(const char *path, const char *digest16, const uint32_t *greedy, size_t n_greedy, const char *mask,
+                         int threads)
 {
     outrider_model *model = check_open(path, NULL, false, mask, threads);
     outrider_session *s = check_session(model, OUTRIDER_ROLE_PLAIN, false);
@@ -138,6 +139,43 @@ static void test_chunks(void **state)
     }
 }
 
+/* The row at a context's end has the same bits alone and at every offset inside a verify of 2 to 8 rows, at the edges of vectors, superblocks and
+ * attention chunks. */
+static void test_every_offset(void **state)
+{
+    (void)state;
+    enum { MOST = 1025 + 8 };
+    static const size_t contexts[] = {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025};
+    static uint32_t ids[MOST];
+    static char expected[sizeof contexts / sizeof *contexts][65];
+    outrider_error err = {0};
+    char hex[65];
+    fill_ids(ids, MOST);
+    size_t n;
+    const char *const *masks = check_masks(&n);
+    for (size_t m = 0; m < n; m++) {
+        outrider_model *model = check_open(BINARY_DIR "/toy_long.trtc", NULL, false, masks[m], 2);
+        outrider_session *s = check_session(model, OUTRIDER_ROLE_PLAIN, false);
+        for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
+            const size_t last = contexts[c] - 1;
+            for (size_t width = 1; width <= 8; width++)
+                for (size_t offset = 0; offset < width && offset <= last; offset++) {
+                    size_t have;
+                    outrider_session_tokens(s, &have);
+                    const size_t from = last - offset;
+                    if (have > from) check_ok(outrider_session_truncate(s, from, &err), &err);
+                    if (have < from) check_ok(outrider_session_push_tokens(s, ids + have, from - have, &err), &err);
+                    check_ok(outrider_session_eval(s, ids + from, width, &err), &err);
+                    check_row_digest(s, offset, VOCAB, hex);
+                    if (m == 0 && width == 1) strcpy(expected[c], hex);
+                    assert_string_equal(hex, expected[c]);
+                }
+        }
+        outrider_session_close(s);
+        outrider_model_close(model);
+    }
+}
+
 /* A pair of toys: drafted equals plain for every fixed length, random lengths and the controller; the target as its own draft is always right. */
 static void test_drafted(void **state)
 {
@@ -234,8 +272,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest known[] = {cmocka_unit_test(test_known_values)};
     if (argc > 1 && !strcmp(argv[1], "--known")) return cmocka_run_group_tests(known, NULL, NULL);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_values),  cmocka_unit_test(test_widths),  cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_drafted),       cmocka_unit_test(test_target_drafts_itself),
+        cmocka_unit_test(test_known_values), cmocka_unit_test(test_widths),  cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_every_offset), cmocka_unit_test(test_drafted), cmocka_unit_test(test_target_drafts_itself),
         cmocka_unit_test(test_context_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
