@@ -25,3 +25,6 @@ file(GLOB manual_pages CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/docs/*.1")
 if(manual_pages)
     install(FILES ${manual_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
+
+# The embedded pair, where `outrider demo` looks for it beside the executable.
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/models/demo/" DESTINATION ${CMAKE_INSTALL_DATADIR}/outrider/demo)
