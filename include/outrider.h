@@ -209,9 +209,10 @@ typedef struct outrider_session_options {
     uint32_t context; /* tokens this session may hold; 0: the model's; not more than that */
     bool digests;     /* keep SHA-256 digests of emitted ids and of the logits rows they came from */
     outrider_draft_kind draft_kind;
+    bool draft_head; /* role DRAFT: only the part of the head that proposals come from, so that a step costs what drafting costs */
 } outrider_session_options;
 
-#define OUTRIDER_SESSION_OPTIONS_INIT {OUTRIDER_ROLE_PAIR, 0, false, OUTRIDER_DRAFT_KIND_MODEL}
+#define OUTRIDER_SESSION_OPTIONS_INIT {OUTRIDER_ROLE_PAIR, 0, false, OUTRIDER_DRAFT_KIND_MODEL, false}
 
 /* options may be NULL. */
 OUTRIDER_API outrider_status outrider_session_open(outrider_model *model, const outrider_session_options *options,

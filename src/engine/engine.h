@@ -36,7 +36,8 @@ struct outrider_model {
     uint32_t context;
     length_costs costs; /* measured when the first session that drafts is opened */
     bool calibrated;
-    size_t shared_vocab; /* ids below it exist in verifier and draft */
+    forward_head draft_head; /* the part of the draft's head that proposals come from (docs/PERFORMANCE.md) */
+    size_t shared_vocab;     /* ids below it exist in verifier and draft */
 
     tokenizer *tokenizer; /* NULL when opened without */
     chat_template *chat;  /* NULL when there is none; then chat_problem says why */
@@ -55,7 +56,8 @@ typedef struct engine_lane {
     kv_cache kv;
     float *logits; /* [max_logits][vocab] */
     size_t max_logits, n_logits;
-    size_t pick_vocab; /* ids below it may be picked */
+    size_t pick_vocab;        /* ids below it may be picked */
+    const forward_head *head; /* the part of the head that is computed and picked from; NULL: all */
     size_t logits_bytes;
 } engine_lane;
 

@@ -41,7 +41,7 @@ static outrider_status lane_eval(void *self, const uint32_t *ids, size_t n, size
                                 .logits = i + logits_rows >= n};
     l->n_logits = 0;
     pthread_mutex_lock(&l->model->lock);
-    const outrider_status status = forward_run(part->pass, rows, n, l->logits, err);
+    const outrider_status status = forward_run(part->pass, rows, n, l->head, l->logits, err);
     pthread_mutex_unlock(&l->model->lock);
     if (!status) l->n_logits = logits_rows;
     return status;
@@ -52,8 +52,24 @@ static outrider_status lane_pick(void *self, size_t row, uint32_t *id, float *ma
     const engine_lane *l = self;
     ensure(row < l->n_logits);
     const float *logits = l->logits + row * (size_t)l->model->parts[l->part].weights.config.vocab;
-    float second;
-    if (!l->model->kernels.argmax(logits, l->pick_vocab, id, &second))
+    const size_t low_end = l->head && l->head->low_end < l->pick_vocab ? l->head->low_end : l->pick_vocab;
+    const size_t high_begin =
+        low_end < l->pick_vocab && l->head->high_begin < l->pick_vocab ? l->head->high_begin : l->pick_vocab;
+    float second, second_high;
+    uint32_t high = 0;
+    bool finite = l->model->kernels.argmax(logits, low_end, id, &second);
+    if (finite && high_begin < l->pick_vocab) {
+        finite = l->model->kernels.argmax(logits + high_begin, l->pick_vocab - high_begin, &high, &second_high);
+        high += (uint32_t)high_begin;
+        /* The runner-up of the whole is the loser of the two, or the winner's own runner-up. */
+        if (finite && logits[high] > logits[*id]) {
+            second = logits[*id] > second_high ? logits[*id] : second_high;
+            *id = high;
+        } else if (finite && logits[high] > second) {
+            second = logits[high];
+        }
+    }
+    if (!finite)
         return error_set(err, OUTRIDER_FAILURE, "%s: a logit is not finite (NaN or infinite)", l->model->parts[l->part].path);
     if (margin) *margin = l->pick_vocab > 1 ? logits[*id] - second : INFINITY;
     return OUTRIDER_OK;

@@ -92,6 +92,19 @@ static outrider_status check_pair(outrider_model *m, const char *draft_dir, cons
     return status;
 }
 
+/* A draft only proposes, so its head may leave ids out. Byte-pair ids stand in the order of their merges, so the first 32k are nearly all that
+ * text is made of; special tokens stand at the end of the vocabulary. */
+static void choose_draft_head(outrider_model *m)
+{
+    enum { LOW_IDS = 32768 };
+    const size_t vocab = (size_t)m->parts[OUTRIDER_DRAFT].weights.config.vocab;
+    m->draft_head = (forward_head){vocab, vocab};
+    if (!m->tokenizer || vocab < 2 * LOW_IDS) return;
+    size_t specials = tokenizer_size(m->tokenizer);
+    while (specials > LOW_IDS && tokenizer_is_added(m->tokenizer, (uint32_t)specials - 1)) specials--;
+    m->draft_head = (forward_head){LOW_IDS, specials > LOW_IDS ? specials : vocab};
+}
+
 /* Everything after the paths are known. */
 static outrider_status load(outrider_model *m, const model_paths *paths, const model_paths *draft,
                             const outrider_model_options *o, outrider_error *err)
@@ -117,6 +130,7 @@ static outrider_status load(outrider_model *m, const model_paths *paths, const m
     if (draft) status = check_pair(m, draft->dir, text.dir, err);
     if (!status) status = open_pass(m, &m->parts[0], err);
     if (!status && draft) status = open_pass(m, &m->parts[1], err);
+    if (!status && draft) choose_draft_head(m);
     return status;
 }
 

@@ -19,10 +19,10 @@ void engine_calibrate(outrider_model *m)
     forward *verifier = m->parts[OUTRIDER_VERIFIER].pass, *draft = m->parts[OUTRIDER_DRAFT].pass;
     pthread_mutex_lock(&m->lock);
     for (size_t i = 0; i < sizeof widths / sizeof *widths && !m->calibrated; i++)
-        m->costs.verify[widths[i]] = forward_sample_seconds(verifier, widths[i], widths[i]);
+        m->costs.verify[widths[i]] = forward_sample_seconds(verifier, widths[i], widths[i], NULL);
     if (draft && !m->calibrated) {
-        m->costs.draft = forward_sample_seconds(draft, 1, 1);
-        const double several = forward_sample_seconds(draft, CATCH_UP, 1) - m->costs.draft;
+        m->costs.draft = forward_sample_seconds(draft, 1, 1, &m->draft_head);
+        const double several = forward_sample_seconds(draft, CATCH_UP, 1, &m->draft_head) - m->costs.draft;
         m->costs.take_in = several > 0 ? several / (CATCH_UP - 1) : 0;
     }
     m->calibrated = true;
@@ -37,6 +37,7 @@ static outrider_status open_source(outrider_session *s, outrider_draft_kind kind
     if (kind != OUTRIDER_DRAFT_KIND_MODEL) status = ngram_open(&s->lookup, s->context, err);
     if (!status && model) status = engine_lane_open(&s->draft, s->model, OUTRIDER_DRAFT, s->context, 1, err);
     if (status || (kind == OUTRIDER_DRAFT_KIND_MODEL && !model)) return status;
+    if (model) s->draft.head = &s->model->draft_head;
     if (model) s->source = draft_model_init(&s->draft_state, engine_lane_interface(&s->draft), PASS_ROWS, &s->cancel);
     if (kind != OUTRIDER_DRAFT_KIND_MODEL)
         s->source = model ? draft_both_init(&s->both, &s->lookup, s->source) : ngram_source(&s->lookup);
@@ -61,6 +62,7 @@ static outrider_status fill_session(outrider_session *s, const outrider_session_
     if (!s->history) return error_memory(err, "the history", s->context * sizeof *s->history);
     outrider_status status =
         engine_lane_open(&s->verifier, m, alone ? OUTRIDER_DRAFT : OUTRIDER_VERIFIER, s->context, OUTRIDER_MAX_ROWS, err);
+    if (!status && alone && o->draft_head) s->verifier.head = &m->draft_head;
     if (!status && o->role == OUTRIDER_ROLE_PAIR) status = open_source(s, o->draft_kind, err);
     if (!status && o->digests) status = open_digests(s, err);
     length_init(&s->length, OUTRIDER_MAX_DRAFT, s->drafts ? &m->costs : NULL);

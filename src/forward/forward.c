@@ -45,7 +45,7 @@ struct forward {
 
     /* The pass at hand. */
     const forward_row *rows;
-    size_t n_rows, n_logits, layer;
+    size_t n_rows, n_logits, layer, head_begin;
     float *logits; /* [n_logits][vocab], the caller's */
     activations hidden, heads, inter, head;
     const projection *product;
@@ -349,7 +349,16 @@ static void head_rows_part(void *arg, size_t begin, size_t end, int worker)
 {
     const forward *f = arg;
     (void)worker;
-    f->k->int8_multiply(&f->w->head, begin, end, &f->head, f->logits, (size_t)f->w->config.vocab);
+    f->k->int8_multiply(&f->w->head, f->head_begin + begin, f->head_begin + end, &f->head, f->logits,
+                        (size_t)f->w->config.vocab);
+}
+
+/* Rows [begin, end) of the head for all rows that want logits. */
+static void multiply_head(forward *f, size_t begin, size_t end)
+{
+    if (begin >= end) return;
+    f->head_begin = begin;
+    pool_run(f->threads, end - begin, grain_of(f->w->head.superblocks * SUPERBLOCK, f->n_logits), head_rows_part, f);
 }
 
 /* Rows of the head into y, whose own rows are as wide as the slice at least: the values are not wanted. */
@@ -386,7 +395,8 @@ static void begin(forward *f, const forward_row *rows, size_t n)
     activations_place(&f->inter, n, (size_t)c->intermediate, f->activation_memory[2]);
 }
 
-outrider_status forward_run(forward *f, const forward_row *rows, size_t n, float *logits, outrider_error *err)
+outrider_status forward_run(forward *f, const forward_row *rows, size_t n, const forward_head *head, float *logits,
+                            outrider_error *err)
 {
     begin(f, rows, n);
     f->logits = logits;
@@ -395,7 +405,9 @@ outrider_status forward_run(forward *f, const forward_row *rows, size_t n, float
     if (f->n_logits) {
         activations_place(&f->head, f->n_logits, (size_t)f->w->config.hidden, f->activation_memory[0]);
         pool_run(f->threads, f->n_logits, 1 + 2048 / (size_t)f->w->config.hidden, leave_part, f);
-        pool_run(f->threads, f->w->head.rows, grain_of(f->w->head.superblocks * SUPERBLOCK, f->n_logits), head_rows_part, f);
+        const size_t all = f->w->head.rows;
+        multiply_head(f, 0, head && head->low_end < all ? head->low_end : all);
+        if (head && head->low_end < all) multiply_head(f, head->high_begin, all);
     }
     const int bad = atomic_load(&f->bad_layer);
     if (bad != NO_BAD_LAYER) {
@@ -408,10 +420,10 @@ outrider_status forward_run(forward *f, const forward_row *rows, size_t n, float
 }
 
 /* One run of forward_sample_seconds. The activations are zeros: no product's time depends on them. */
-static double sample_once(forward *f, size_t logits)
+static double sample_once(forward *f, size_t logits, size_t head_rows)
 {
     const layer_weights *layer = &f->w->layers[f->w->config.n_layers / 2];
-    const size_t head_rows = f->w->head.rows, most = f->y_stride < 8192 ? f->y_stride : 8192;
+    const size_t most = f->y_stride < 8192 ? f->y_stride : 8192;
     const size_t slice = head_rows < most ? head_rows : most;
     const double start = clock_seconds();
     multiply(f, &layer->qkv, &f->hidden);
@@ -425,7 +437,7 @@ static double sample_once(forward *f, size_t logits)
     return products * f->w->config.n_layers + head * (double)head_rows / (double)slice;
 }
 
-double forward_sample_seconds(forward *f, size_t rows, size_t logits)
+double forward_sample_seconds(forward *f, size_t rows, size_t logits, const forward_head *head)
 {
     const model_config *c = &f->w->config;
     const size_t columns[] = {(size_t)c->hidden, (size_t)c->n_heads * (size_t)c->head_dim, (size_t)c->intermediate};
@@ -437,8 +449,10 @@ double forward_sample_seconds(forward *f, size_t rows, size_t logits)
         memset(f->activation_memory[i], 0, activations_bytes(rows, columns[i]));
         activations_place(inputs[i], rows, columns[i], f->activation_memory[i]);
     }
-    double best = sample_once(f, logits);
-    const double again = sample_once(f, logits);
+    const size_t all = f->w->head.rows;
+    const size_t head_rows = head && head->low_end < all ? head->low_end + all - head->high_begin : all;
+    double best = sample_once(f, logits, head_rows);
+    const double again = sample_once(f, logits, head_rows);
     if (again < best) best = again;
     return best;
 }

@@ -19,6 +19,11 @@ typedef struct forward_row {
     bool logits; /* whether this row's logits are wanted */
 } forward_row;
 
+/* Part of the head: rows [0, low_end) and [high_begin, vocab). The rest of a logits row is not written. */
+typedef struct forward_head {
+    size_t low_end, high_begin;
+} forward_head;
+
 typedef struct forward forward;
 
 /* Scratch for up to max_rows rows a pass, max_logits of them with logits, and sequences of up to max_positions. Weights, table and pool are
@@ -36,11 +41,13 @@ size_t forward_max_rows(const forward *f);
 
 /* Runs n rows (1..max_rows). Keys and values are written to the caches and each sequence's `positions` is moved past its rows; the logits of
  * the rows that want them go to `logits`, [number of such rows][vocab] in the order of the rows (NULL when there is none). When a value became
- * NaN or infinite the status is OUTRIDER_FAILURE, the error names the layer, and no `positions` was moved. One run at a time. */
-outrider_status forward_run(forward *f, const forward_row *rows, size_t n, float *logits, outrider_error *err);
+ * NaN or infinite the status is OUTRIDER_FAILURE, the error names the layer, and no `positions` was moved. head NULL: the whole head. One run at a
+ * time. */
+outrider_status forward_run(forward *f, const forward_row *rows, size_t n, const forward_head *head, float *logits,
+                            outrider_error *err);
 
 /* Seconds that a pass of `rows` rows (1..max_rows), `logits` (1..max_logits) of them with logits, would take, by a sample: the matrix products of one
  * layer and a slice of the head, the better of two runs, scaled to the whole model. What it computes is thrown away. */
-double forward_sample_seconds(forward *f, size_t rows, size_t logits);
+double forward_sample_seconds(forward *f, size_t rows, size_t logits, const forward_head *head);
 
 #endif

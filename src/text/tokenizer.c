@@ -119,6 +119,8 @@ const char *tokenizer_bytes(const tokenizer *t, uint32_t id, size_t *size) { ret
 
 bool tokenizer_is_special(const tokenizer *t, uint32_t id) { return vocab_kind(&t->vocab, id) == TOKEN_SPECIAL; }
 
+bool tokenizer_is_added(const tokenizer *t, uint32_t id) { return vocab_kind(&t->vocab, id) >= TOKEN_ADDED; }
+
 bool tokenizer_find(const tokenizer *t, const char *bytes, size_t size, uint32_t *id)
 {
     size_t low = 0, high = t->n_added;

@@ -26,6 +26,9 @@ const char *tokenizer_bytes(const tokenizer *t, uint32_t id, size_t *size);
 /* An added token with special = true: a decoder leaves it out of text. */
 bool tokenizer_is_special(const tokenizer *t, uint32_t id);
 
+/* An added token of either kind. */
+bool tokenizer_is_added(const tokenizer *t, uint32_t id);
+
 /* The id of the token with exactly these bytes; added tokens first. */
 bool tokenizer_find(const tokenizer *t, const char *bytes, size_t size, uint32_t *id);
 

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "check.h"
+#include "engine/engine.h"
 #include "file/trtc.h"
 
 #define TOY_T       BINARY_DIR "/toy_t.trtc"
@@ -266,6 +267,54 @@ static void test_bytes_round_trip(void **state)
     outrider_model_close(model);
 }
 
+/* A draft's head that leaves ids out: it chooses what the whole head would choose among the rest, and the pair's stream does not
+ * change. The part is set by hand here, for a toy's vocabulary is too small to be cut. */
+static void test_part_of_the_draft_head(void **state)
+{
+    (void)state;
+    static const forward_head parts[] = {{100, 290}, {1, 299}, {250, VOCAB}, {VOCAB, VOCAB}};
+    outrider_error err = {0};
+    outrider_model *model = check_open(TOY_T, TOY_T_DRAFT, false, NULL, 2);
+    outrider_session_options so = OUTRIDER_SESSION_OPTIONS_INIT;
+    outrider_session *plain = check_session(model, OUTRIDER_ROLE_PLAIN, false),
+                     *whole = check_session(model, OUTRIDER_ROLE_DRAFT, false);
+    outrider_generate_options o = OUTRIDER_GENERATE_OPTIONS_INIT;
+    o.max_tokens = 60;
+    check_ok(outrider_session_push_tokens(plain, PROMPT, 4, &err), &err);
+    check_ok(outrider_session_generate(plain, &o, NULL, NULL, NULL, &err), &err);
+    size_t n, m;
+    const uint32_t *expected = outrider_session_tokens(plain, &n);
+    check_ok(outrider_session_eval(whole, expected, 17, &err), &err);
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        model->draft_head = parts[p];
+        outrider_session *s;
+        so.role = OUTRIDER_ROLE_DRAFT;
+        so.draft_head = true;
+        check_ok(outrider_session_open(model, &so, &s, &err), &err);
+        check_ok(outrider_session_eval(s, expected, 17, &err), &err);
+        for (size_t row = 0; row < 17; row++) {
+            const float *logits = outrider_session_logits(whole, row);
+            uint32_t best = 0, id;
+            for (uint32_t i = 1; i < VOCAB; i++)
+                if ((i < parts[p].low_end || i >= parts[p].high_begin) && logits[i] > logits[best]) best = i;
+            check_ok(outrider_session_argmax(s, row, &id, &err), &err);
+            assert_int_equal(id, best);
+        }
+        outrider_session_close(s);
+        s = check_session(model, OUTRIDER_ROLE_PAIR, false);
+        o.draft_length = 4;
+        check_ok(outrider_session_push_tokens(s, PROMPT, 4, &err), &err);
+        check_ok(outrider_session_generate(s, &o, NULL, NULL, NULL, &err), &err);
+        const uint32_t *got = outrider_session_tokens(s, &m);
+        assert_int_equal(m, n);
+        assert_memory_equal(got, expected, n * sizeof *got);
+        outrider_session_close(s);
+    }
+    outrider_session_close(plain);
+    outrider_session_close(whole);
+    outrider_model_close(model);
+}
+
 /* The plan bounds what is taken, and one byte less is refused with the sum and its parts. */
 static void test_memory_plan(void **state)
 {
@@ -303,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_tie_goes_to_the_lowest_id),  cmocka_unit_test(test_not_finite_names_the_place),
         cmocka_unit_test(test_sessions_beside_each_other), cmocka_unit_test(test_pairs_that_do_not_fit),
         cmocka_unit_test(test_bytes_round_trip),           cmocka_unit_test(test_memory_plan),
+        cmocka_unit_test(test_part_of_the_draft_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
