@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/bandwidth.h"
+#include "cli/bench_classes.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
@@ -15,21 +16,36 @@
 
 typedef struct bench_settings {
     model_settings model;
-    int64_t prompt_tokens, tokens, rounds;
+    int64_t prompt_tokens, tokens, rounds; /* 0: the default */
     uint32_t widths;
-    bool json;
+    bool json, by_class, no_fixed;
+    bench_classes_settings classes; /* files and lengths only, until the rest is known */
 } bench_settings;
 
 static const option options[] = {
     {"prompt-tokens", 0, "N",
      "prompt tokens to compute (default 512, or what the context holds); all else is measured behind them", OPTION_NUMBER,
      offsetof(bench_settings, prompt_tokens), 1, INT32_MAX},
-    {"tokens", 'n', "N", "tokens to decode plain in a round (default 32)", OPTION_NUMBER, offsetof(bench_settings, tokens), 2,
-     INT32_MAX},
-    {"rounds", 0, "N", "times everything is measured, in turn; medians are shown (default 5)", OPTION_NUMBER,
+    {"tokens", 'n', "N", "tokens to decode plain in a round (default 32); with --classes: of an answer at most (default 64)",
+     OPTION_NUMBER, offsetof(bench_settings, tokens), 2, INT32_MAX},
+    {"rounds", 0, "N", "times everything is measured, in turn; medians are shown (default 5; with --classes 3)", OPTION_NUMBER,
      offsetof(bench_settings, rounds), 1, 1000},
-    {"widths", 0, "LIST", "rows of the verifies to measure, such as 1-8 (default) or 1,2,17", OPTION_WIDTHS,
-     offsetof(bench_settings, widths), 0, 0},
+    {"widths", 0, "LIST", "rows of the verifies to measure, such as 1-8 (default) or 1,2,17", OPTION_SET,
+     offsetof(bench_settings, widths), 1, OUTRIDER_MAX_ROWS},
+    {"classes", 0, NULL,
+     "measure answers instead, plain and drafted, class by class of prompts: what drafting is worth here; needs a tokenizer",
+     OPTION_FLAG, offsetof(bench_settings, by_class), 0, 0},
+    {"prompts", 0, "FILE",
+     "with --classes: prompts, as for 'outrider verify' (default: prompts.json beside the model, or a "
+     "built-in set)",
+     OPTION_TEXT, offsetof(bench_settings, classes.prompts), 0, 0},
+    {"lengths", 0, "LIST", "with --classes: fixed draft lengths to try, such as 0-8 (default 1,2,4,6,8)", OPTION_SET,
+     offsetof(bench_settings, classes.lengths), 0, OUTRIDER_MAX_DRAFT},
+    {"no-fixed", 0, NULL, "with --classes: try no fixed draft lengths", OPTION_FLAG, offsetof(bench_settings, no_fixed), 0, 0},
+    {"csv", 0, "FILE", "with --classes: also write the table to this file", OPTION_TEXT, offsetof(bench_settings, classes.csv),
+     0, 0},
+    {"svg", 0, "FILE", "with --classes: also write a chart to this file", OPTION_TEXT, offsetof(bench_settings, classes.svg), 0,
+     0},
     {"json", 0, NULL, "print one JSON object", OPTION_FLAG, offsetof(bench_settings, json), 0, 0},
     {NULL, 0, NULL, NULL, OPTION_FLAG, 0, 0, 0},
 };
@@ -75,18 +91,7 @@ static void sample(bench_state *b, samples *s, double value)
     s->values[s->n++] = value;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(samples *s)
-{
-    if (!s->n) return 0;
-    qsort(s->values, s->n, sizeof *s->values, ascending);
-    return (s->values[(s->n - 1) / 2] + s->values[s->n / 2]) / 2;
-}
+static double median(samples *s) { return report_median(s->values, s->n); }
 
 /* Ids spread over the vocabulary, always the same ones: what is computed does not depend on their meaning. */
 static void choose_ids(uint32_t *ids, size_t n, uint32_t vocab)
@@ -223,25 +228,9 @@ static outrider_status prepare(bench_state *b, outrider_error *err)
     so.role = OUTRIDER_ROLE_PLAIN;
     status = outrider_session_open(b->model, &so, &b->plain, err);
     so.role = OUTRIDER_ROLE_DRAFT;
+    so.draft_head = true;
     if (!status && has_draft) status = outrider_session_open(b->model, &so, &b->draft, err);
     return status;
-}
-
-/* The processor's name as the system gives it, "unknown" where it does not. */
-static const char *processor(char *name, size_t size)
-{
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    snprintf(name, size, "unknown");
-    while (f && fgets(line, sizeof line, f)) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !value) continue;
-        value[strcspn(value, "\n")] = 0;
-        snprintf(name, size, "%s", value + 1 + strspn(value + 1, " \t"));
-        break;
-    }
-    if (f) fclose(f);
-    return name;
 }
 
 static int print_json(bench_state *b, const char *path)
@@ -257,7 +246,7 @@ static int print_json(bench_state *b, const char *path)
             json_array_append_new(verify,
                                   json_pack("{s:i, s:o}", "width", rows, "ms", report_number(median(&b->verify_ms[rows]))));
     double rate = median(&b->plain_rate);
-    processor(name, sizeof name);
+    report_processor(name, sizeof name);
     json_t *machine = json_pack("{s:o, s:s, s:i}", "processor", report_text(name, strlen(name)), "cpu", runtime.cpu, "threads",
                                 runtime.threads);
     json_t *plain = json_pack("{s:o, s:I, s:o}", "tok_s", report_number(rate), "bytes", (json_int_t)info.step_bytes, "gbs",
@@ -287,7 +276,7 @@ static void print_text(bench_state *b, const char *path)
     outrider_model_get_runtime(b->model, &runtime);
     outrider_model_get_info(b->model, OUTRIDER_VERIFIER, &info, NULL);
     printf("Outrider %s, %s\n", outrider_version(), path);
-    printf("  %-22s %s, %s, %d threads\n", "machine", processor(name, sizeof name), runtime.cpu, runtime.threads);
+    printf("  %-22s %s, %s, %d threads\n", "machine", report_processor(name, sizeof name), runtime.cpu, runtime.threads);
     printf("  %-22s %.1f GB/s\n", "read bandwidth", b->best_bandwidth);
     printf("  %-22s %.2f s\n", "loading", runtime.load_seconds);
     printf("  %-22s %s\n", "peak memory", console_bytes(b->peak_rss_bytes));
@@ -319,9 +308,42 @@ static void close_state(bench_state *b)
     for (int i = 0; i <= OUTRIDER_MAX_ROWS; i++) free(b->verify_ms[i].values);
 }
 
+/* Options of one kind of measurement have no place in the other. The exit code. */
+static int check(const bench_settings *s)
+{
+    const bench_classes_settings *c = &s->classes;
+    if (!s->by_class &&
+        (c->prompts || c->csv || c->svg || c->lengths || s->no_fixed || s->model.tokenizer || s->model.chat_template))
+        return console_fail(OUTRIDER_USAGE,
+                            "--prompts, --lengths, --no-fixed, --csv, --svg, --tokenizer and --chat-template have "
+                            "no place here without --classes");
+    if (s->by_class && (s->prompt_tokens || s->widths))
+        return console_fail(OUTRIDER_USAGE, "--prompt-tokens and --widths have no place beside --classes");
+    if (c->lengths && s->no_fixed) return console_fail(OUTRIDER_USAGE, "--lengths and --no-fixed exclude each other");
+    return OUTRIDER_OK;
+}
+
+static int run_classes(const char *path, bench_settings *s)
+{
+    bench_classes_settings *c = &s->classes;
+    if (!c->lengths && !s->no_fixed) c->lengths = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8;
+    c->tokens = s->tokens ? (uint32_t)s->tokens : 64;
+    c->rounds = s->rounds ? s->rounds : 3;
+    c->json = s->json;
+    return bench_classes(path, &s->model, c);
+}
+
+static void fill_defaults(bench_settings *s)
+{
+    if (!s->prompt_tokens) s->prompt_tokens = 512;
+    if (!s->tokens) s->tokens = 32;
+    if (!s->rounds) s->rounds = 5;
+    if (!s->widths) s->widths = 0x1fe;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
-    bench_settings s = {.prompt_tokens = 512, .tokens = 32, .rounds = 5, .widths = 0x1fe};
+    bench_settings s = {.json = false};
     bench_state b = {.settings = &s};
     operands found;
     outrider_error err;
@@ -330,6 +352,9 @@ static int run(const command *self, int argc, char **argv)
     const char *path = found.n ? found.items[0] : load_demo_path();
     if (!path)
         return console_fail(OUTRIDER_USAGE, "no models/demo here, nor beside the program; name a model: outrider bench MODEL");
+    code = check(&s);
+    if (code || s.by_class) return code ? code : run_classes(path, &s);
+    fill_defaults(&s);
     code = load_model(path, &s.model, true, &b.model);
     if (!code && (prepare(&b, &err) || measure_all(&b, &err))) code = console_fail_with(&err);
     if (!code && interrupt_seen()) code = console_fail(OUTRIDER_CANCELLED, "interrupted");
@@ -341,7 +366,8 @@ static int run(const command *self, int argc, char **argv)
     return code;
 }
 
-static const option *const tables[] = {options, load_draft_options, load_model_options, load_verbose_options, NULL};
+static const option *const tables[] = {options, load_draft_options, load_text_options, load_model_options, load_verbose_options,
+                                       NULL};
 
 const command command_bench = {
     "bench",
@@ -353,7 +379,12 @@ const command command_bench = {
     "memory's read "
     "bandwidth in the same run, which is the limit of plain decoding. Without MODEL the pair that comes with the source is "
     "used. "
-    "No tokenizer is needed.",
+    "No tokenizer is needed.\n"
+    "\n"
+    "With --classes it measures whole answers: for each class of prompts the speed plain and drafted, what became of the "
+    "drafts, and the fixed draft length that would have been best.\n"
+    "\n"
+    "Example: outrider bench models/demo --classes --svg classes.svg",
     tables,
     run,
 };

@@ -110,7 +110,7 @@ static outrider_status report_difference(demo_state *d, size_t class_index, cons
     d->classes[class_index].differs = true;
     d->divergences++;
     twin_close(&d->twin); /* digests begin anew */
-    return twin_open(&d->twin, d->model, err);
+    return twin_open(&d->twin, d->model, load_draft_kind(&d->settings->model), err);
 }
 
 static twin_question question(const demo_state *d, const char *prompt)
@@ -200,7 +200,7 @@ static int run_all(demo_state *d)
     outrider_error err;
     size_t prompts = d->settings->quick ? d->set->n : d->set->total;
     d->questions = prompts * (uint64_t)d->settings->rounds;
-    outrider_status status = twin_open(&d->twin, d->model, &err);
+    outrider_status status = twin_open(&d->twin, d->model, load_draft_kind(&d->settings->model), &err);
     for (size_t i = 0; !status && !d->interrupted && i < d->set->n; i++) status = show_answer(d, i, &err);
     for (size_t i = 0; !status && !d->interrupted && i < prompts; i++) {
         size_t class_index;
@@ -228,6 +228,8 @@ static void print_head(const demo_state *d, const char *path)
     printf("%sOutrider %s%s: the pair in %s\n", paint(d, BOLD), outrider_version(), paint(d, PLAIN), path);
     print_part(d->model, OUTRIDER_VERIFIER, "verifier");
     print_part(d->model, OUTRIDER_DRAFT, "draft");
+    if (load_draft_kind(&d->settings->model) != OUTRIDER_DRAFT_KIND_MODEL)
+        printf("  %-9s lookup in the text so far\n", "n-grams");
     printf("  %-9s %s, %d threads, loaded in %.2f s\n", "running", runtime.cpu, runtime.threads, runtime.load_seconds);
     if (d->colour)
         printf("  %-9s up to %d tokens drafted a step; accepted ones are %sgreen%s\n", "shown", SHOWN_LENGTH, GREEN, PLAIN);
@@ -297,7 +299,7 @@ static int run(const command *self, int argc, char **argv)
         return console_fail(OUTRIDER_USAGE, "no models/demo here, nor beside the program; name a model: outrider demo MODEL");
     code = s.prompts ? prompt_set_read(s.prompts, &set) : prompt_set_beside(path, &set);
     if (!code) code = load_model(path, &s.model, false, &d.model);
-    if (!code && !load_has_draft(d.model))
+    if (!code && !load_can_draft(&s.model, d.model))
         code = console_fail(OUTRIDER_USAGE, "%s brings no draft: name one with --draft", path);
     if (!code && !(d.classes = calloc(set.n, sizeof *d.classes))) code = console_fail(OUTRIDER_NO_MEMORY, "not enough memory");
     if (!code) {
@@ -311,8 +313,8 @@ static int run(const command *self, int argc, char **argv)
     return code;
 }
 
-static const option *const tables[] = {options, load_draft_options, load_text_options, load_model_options, load_verbose_options,
-                                       NULL};
+static const option *const tables[] = {
+    options, load_source_options, load_text_options, load_model_options, load_verbose_options, NULL};
 
 const command command_demo = {
     "demo",

@@ -53,12 +53,12 @@ static int run(const command *self, int argc, char **argv)
     if (!options_parse(self, argc, argv, &s, &found, &code)) return code;
     const model_settings *m = &s.model;
     if (s.plan) return print_plan(found.items[0], &s);
-    if (m->draft || m->no_draft || m->context || m->threads || m->cpu_mask || m->memory)
+    if (m->source || m->ngram || m->no_draft || m->context || m->threads || m->cpu_mask || m->memory)
         return console_fail(OUTRIDER_USAGE, "options of a run have no place here without --plan");
     return print_container(found.items[0], s.json);
 }
 
-static const option *const tables[] = {options, load_draft_options, load_model_options, NULL};
+static const option *const tables[] = {options, load_source_options, load_model_options, NULL};
 
 const command command_inspect = {
     "inspect",

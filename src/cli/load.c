@@ -40,6 +40,18 @@ const option load_draft_options[] = {
     {NULL, 0, NULL, NULL, OPTION_FLAG, 0, 0, 0},
 };
 
+const option load_source_options[] = {
+    {"draft", 0, "MODEL|ngram",
+     "the draft model, a container or a folder (default: the one in MODEL's own folder, if any); the word ngram: no model, "
+     "proposals are looked up in the text so far (a folder of that name is ./ngram)",
+     OPTION_TEXT, offsetof(model_settings, source), 0, 0},
+    {"ngram", 0, NULL, "look proposals up in the text so far where that does well, and ask the draft model elsewhere",
+     OPTION_FLAG, offsetof(model_settings, ngram), 0, 0},
+    {"no-draft", 0, NULL, "leave the draft of MODEL's folder alone and run plain", OPTION_FLAG,
+     offsetof(model_settings, no_draft), 0, 0},
+    {NULL, 0, NULL, NULL, OPTION_FLAG, 0, 0, 0},
+};
+
 const option load_text_options[] = {
     {"tokenizer", 0, "DIR", "folder of tokenizer.json and the chat files (default: the model's own)", OPTION_TEXT,
      offsetof(model_settings, tokenizer), 0, 0},
@@ -52,6 +64,19 @@ bool load_has_draft(const outrider_model *model)
 {
     outrider_model_info info;
     return outrider_model_get_info(model, OUTRIDER_DRAFT, &info, NULL) == OUTRIDER_OK;
+}
+
+static bool only_ngram(const model_settings *settings) { return settings->source && !strcmp(settings->source, "ngram"); }
+
+outrider_draft_kind load_draft_kind(const model_settings *settings)
+{
+    if (only_ngram(settings)) return OUTRIDER_DRAFT_KIND_NGRAM;
+    return settings->ngram ? OUTRIDER_DRAFT_KIND_BOTH : OUTRIDER_DRAFT_KIND_MODEL;
+}
+
+bool load_can_draft(const model_settings *settings, const outrider_model *model)
+{
+    return load_draft_kind(settings) != OUTRIDER_DRAFT_KIND_MODEL || load_has_draft(model);
 }
 
 static void describe_part(const outrider_model *model, outrider_part part, const char *name)
@@ -79,10 +104,13 @@ static void describe(const outrider_model *model)
 /* The library's options for these settings. Exit code as load_model. */
 static int model_options(const model_settings *settings, bool no_tokenizer, outrider_model_options *options)
 {
-    if (settings->draft && settings->no_draft) return console_fail(OUTRIDER_USAGE, "--draft and --no-draft exclude each other");
+    const char *draft = settings->source && !only_ngram(settings) ? settings->source : settings->draft;
+    if ((settings->draft || settings->source) && settings->no_draft)
+        return console_fail(OUTRIDER_USAGE, "--draft and --no-draft exclude each other");
+    if (settings->ngram && settings->no_draft) return console_fail(OUTRIDER_USAGE, "--ngram and --no-draft exclude each other");
     *options = (outrider_model_options)OUTRIDER_MODEL_OPTIONS_INIT;
-    options->draft_path = settings->draft;
-    options->no_draft = settings->no_draft;
+    options->draft_path = draft;
+    options->no_draft = settings->no_draft || only_ngram(settings);
     options->tokenizer_dir = settings->tokenizer;
     options->no_tokenizer = no_tokenizer;
     options->chat_template = settings->chat_template;

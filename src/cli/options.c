@@ -50,7 +50,7 @@ bool options_ids(const char *text, uint32_t **ids, size_t *n)
 }
 
 /* "1-8" or "1,2,4-6" as a set of bits. */
-static bool parse_widths(const char *text, uint32_t *set)
+static bool parse_set(const char *text, int64_t low, int64_t high, uint32_t *set)
 {
     char copy[128], *rest = copy;
     if (strlen(text) >= sizeof copy) return false;
@@ -60,9 +60,9 @@ static bool parse_widths(const char *text, uint32_t *set)
         char *part = strsep(&rest, ","), *dash = strchr(part, '-');
         int64_t first, last;
         if (dash) *dash = 0;
-        if (!options_number(part, 1, OUTRIDER_MAX_ROWS, &first)) return false;
+        if (!options_number(part, low, high, &first)) return false;
         last = first;
-        if (dash && !options_number(dash + 1, first, OUTRIDER_MAX_ROWS, &last)) return false;
+        if (dash && !options_number(dash + 1, first, high, &last)) return false;
         for (int64_t n = first; n <= last; n++) found |= UINT32_C(1) << n;
     }
     *set = found;
@@ -220,10 +220,10 @@ static bool store(const option *o, const char *value, void *settings)
         if (parse_bytes(value, at)) return true;
         console_error("--%s: '%s' is not a size such as 1500000000, 800MB or 1.5GiB", o->name, value);
         return false;
-    case OPTION_WIDTHS:
-        if (parse_widths(value, at)) return true;
-        console_error("--%s: '%s' is not a list of numbers within 1 to %d, such as 1-8 or 1,2,4", o->name, value,
-                      OUTRIDER_MAX_ROWS);
+    case OPTION_SET:
+        if (parse_set(value, o->low, o->high, at)) return true;
+        console_error("--%s: '%s' is not a list of numbers within %" PRId64 " to %" PRId64 ", such as 1-8 or 1,2,4", o->name,
+                      value, o->low, o->high);
         return false;
     }
     return false;

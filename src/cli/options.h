@@ -15,7 +15,7 @@ typedef enum option_kind {
     OPTION_DRAFT_LENGTH, /* int: auto, random, or a number 0..OUTRIDER_MAX_DRAFT, as outrider_generate_options takes it */
     OPTION_CONTEXT,      /* uint32_t: auto, or a number below OUTRIDER_CONTEXT_AUTO, as outrider_model_options takes it */
     OPTION_BYTES,        /* uint64_t, above 0: "1500000000", "800MB", "1.5GiB" */
-    OPTION_WIDTHS        /* uint32_t: a set of numbers 1..OUTRIDER_MAX_ROWS, bit n for n ("1-8", "1,2,17") */
+    OPTION_SET           /* uint32_t: a set of numbers within low..high, bit n for n ("1-8", "1,2,17") */
 } option_kind;
 
 enum { OPTION_LIST_MAX = 16 };

@@ -2,11 +2,41 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "cli/console.h"
 
 double report_ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double report_median(double *values, size_t n)
+{
+    if (!n) return 0;
+    qsort(values, n, sizeof *values, ascending);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+const char *report_processor(char *name, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    snprintf(name, size, "unknown");
+    while (f && fgets(line, sizeof line, f)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !value) continue;
+        value[strcspn(value, "\n")] = 0;
+        snprintf(name, size, "%s", value + 1 + strspn(value + 1, " \t"));
+        break;
+    }
+    if (f) fclose(f);
+    return name;
+}
 
 void report_add(report *r, const outrider_result *one)
 {

@@ -11,6 +11,12 @@
 /* a / b, and 0 where b is not above 0. */
 double report_ratio(double a, double b);
 
+/* Sorts the values; 0 when there are none. */
+double report_median(double *values, size_t n);
+
+/* The processor's name as the system gives it, "unknown" where it does not; returns `name`. */
+const char *report_processor(char *name, size_t size);
+
 /* One answer, or the sum of several. */
 typedef struct report {
     outrider_result sum; /* counts and seconds; finish and stop_index are those of the last answer added */

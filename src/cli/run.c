@@ -151,13 +151,15 @@ static int run(const command *self, int argc, char **argv)
     bytes prompt = {0};
     outrider_model *model = NULL;
     outrider_session *session = NULL;
+    outrider_session_options so = OUTRIDER_SESSION_OPTIONS_INIT;
     outrider_error err;
     int code;
     if (!options_parse(self, argc, argv, &s, &found, &code)) return code;
     code = prompt_read(&s.prompt, &prompt);
     if (!code) code = check_prompt(&s, &prompt);
     if (!code) code = load_model(found.items[0], &s.model, false, &model);
-    if (!code && outrider_session_open(model, NULL, &session, &err)) code = console_fail_with(&err);
+    so.draft_kind = load_draft_kind(&s.model);
+    if (!code && outrider_session_open(model, &so, &session, &err)) code = console_fail_with(&err);
     if (!code && push_prompt(session, &s, &prompt, &err)) code = console_fail_with(&err);
     if (!code) code = answer(&s, model, session);
     outrider_session_close(session);
@@ -166,8 +168,8 @@ static int run(const command *self, int argc, char **argv)
     return code;
 }
 
-static const option *const tables[] = {options, load_draft_options, load_text_options, load_model_options, load_verbose_options,
-                                       NULL};
+static const option *const tables[] = {
+    options, load_source_options, load_text_options, load_model_options, load_verbose_options, NULL};
 
 const command command_run = {
     "run",

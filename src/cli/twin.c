@@ -4,11 +4,12 @@
 
 #include "cli/interrupt.h"
 
-outrider_status twin_open(twin *t, outrider_model *model, outrider_error *err)
+outrider_status twin_open(twin *t, outrider_model *model, outrider_draft_kind kind, outrider_error *err)
 {
     static const outrider_role roles[2] = {OUTRIDER_ROLE_PLAIN, OUTRIDER_ROLE_PAIR};
     outrider_session_options options = OUTRIDER_SESSION_OPTIONS_INIT;
-    options.digests = true;
+    options.digests = !t->ids_only;
+    options.draft_kind = kind;
     t->model = model;
     for (int side = 0; side < 2; side++) {
         options.role = roles[side];
@@ -59,7 +60,8 @@ outrider_status twin_ask(twin *t, twin_side side, const twin_question *question,
     outrider_session_tokens(session, &prompt);
     interrupt_watch(session); /* until twin_close: an interrupt between two answers is then seen by the next one */
     status = outrider_session_generate(session, &question->options, relay_text, &r, &answer->result, err);
-    if (!status) status = outrider_session_digests(session, answer->ids_digest, answer->logits_digest, err);
+    answer->ids_digest[0] = answer->logits_digest[0] = 0;
+    if (!status && !t->ids_only) status = outrider_session_digests(session, answer->ids_digest, answer->logits_digest, err);
     if (status) return status;
     answer->ids = outrider_session_tokens(session, &answer->n) + prompt;
     answer->n -= prompt;

@@ -11,6 +11,7 @@ typedef struct twin {
     outrider_model *model;
     outrider_session *sessions[2]; /* by side */
     bool raw;                      /* prompts are text to go on with, not a user's message */
+    bool ids_only;                 /* no digests: they cost time, and ids are compared without them */
     unsigned chat_flags;
 } twin;
 
@@ -24,11 +25,11 @@ typedef struct twin_answer {
     outrider_result result;
     const uint32_t *ids; /* of the answer; owned by the side's session, valid until its next answer */
     size_t n;
-    char ids_digest[65], logits_digest[65]; /* over all that this side emitted since the sessions were opened */
+    char ids_digest[65], logits_digest[65]; /* over all that this side emitted since the sessions were opened; "" if ids_only */
 } twin_answer;
 
 /* Opens both sessions. twin_close may be called after a failure too, and twin_open again after twin_close. */
-outrider_status twin_open(twin *t, outrider_model *model, outrider_error *err);
+outrider_status twin_open(twin *t, outrider_model *model, outrider_draft_kind kind, outrider_error *err);
 void twin_close(twin *t);
 
 /* One side answers, beginning from an empty history. While it does, an interrupt ends the answer; answer->result.finish then

@@ -85,7 +85,7 @@ static outrider_status diverge(verify_state *v, size_t class_index, const char *
     }
     v->classes[class_index].divergences++;
     twin_close(&v->twin);
-    return twin_open(&v->twin, v->model, err);
+    return twin_open(&v->twin, v->model, load_draft_kind(&v->settings->model), err);
 }
 
 /* One prompt, answered by both sides with `most` tokens, or fewer where the context ends. */
@@ -128,7 +128,7 @@ static int compare_all(verify_state *v)
     uint64_t each = (wanted + v->set->total - 1) / v->set->total;
     if (each < SHORTEST) each = SHORTEST;
     outrider_error err;
-    outrider_status status = twin_open(&v->twin, v->model, &err);
+    outrider_status status = twin_open(&v->twin, v->model, load_draft_kind(&v->settings->model), &err);
     for (uint64_t i = 0; !status && !v->interrupted && v->tokens < wanted; i++) {
         size_t class_index;
         const char *prompt;
@@ -272,7 +272,7 @@ static int run(const command *self, int argc, char **argv)
     const char *path = found.items[0];
     code = s.prompts ? prompt_set_read(s.prompts, &set) : prompt_set_beside(path, &set);
     if (!code) code = load_model(path, &s.model, false, &v.model);
-    if (!code && !load_has_draft(v.model))
+    if (!code && !load_can_draft(&s.model, v.model))
         code = console_fail(OUTRIDER_USAGE, "%s brings no draft to verify: name one with --draft", path);
     if (!code && !(v.classes = calloc(set.n, sizeof *v.classes))) code = console_fail(OUTRIDER_NO_MEMORY, "not enough memory");
     v.twin.raw = s.raw;
@@ -284,8 +284,8 @@ static int run(const command *self, int argc, char **argv)
     return code;
 }
 
-static const option *const tables[] = {options, load_draft_options, load_text_options, load_model_options, load_verbose_options,
-                                       NULL};
+static const option *const tables[] = {
+    options, load_source_options, load_text_options, load_model_options, load_verbose_options, NULL};
 
 const command command_verify = {
     "verify",

@@ -3,7 +3,7 @@
  * 18th token), "logits=17" (another logits row there), "short=17" (it ends there), "slow" (a step takes 5 ms), "deaf" (nothing
  * ends an answer early), "fail=17" (generate fails), "nomem", "bad", "nodraft", "options" (opening fails and says what was
  * asked for), "mismatch" (inspecting shows a table and fails). Tokens are bytes; each is the next letter of the alphabet, every
- * seventh a space. */
+ * seventh a space; the next answer goes on from there, unless the model is "restart": then each begins, and counts, anew. */
 #include "outrider.h"
 
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ enum { VOCAB = 256, CONTEXT = 4096 };
 struct outrider_model {
     char path[256];
     long id_at, logits_at, short_at, fail_at; /* -1: never */
-    bool slow, deaf, draft;
+    bool slow, deaf, restart, draft;
 };
 
 struct outrider_session {
@@ -85,6 +85,7 @@ outrider_status outrider_model_open(const char *path, const outrider_model_optio
     m->fail_at = fault(path, "fail=");
     m->slow = strstr(path, "slow") != NULL;
     m->deaf = strstr(path, "deaf") != NULL;
+    m->restart = strstr(path, "restart") != NULL;
     m->draft = !strstr(path, "nodraft") && !o->no_draft;
     if (o->progress) o->progress(o->progress_user, "packing verifier", 10, 10);
     *model = m;
@@ -201,6 +202,7 @@ outrider_status outrider_session_truncate(outrider_session *s, size_t n, outride
     (void)err;
     ensure(n <= s->n);
     s->n = n;
+    if (!n && s->model->restart) s->emitted = 0;
     return OUTRIDER_OK;
 }
 

@@ -1,5 +1,5 @@
 """The command on real models: the embedded pair, against golden.json, and the toy containers, against tools/oracle.py."""
-import hashlib, json, os, re, shutil, signal, struct, subprocess, sys
+import csv, hashlib, json, os, re, shutil, signal, struct, subprocess, sys, xml.etree.ElementTree
 import pytest
 from cli_support import SOURCE, error_line, on_terminal, run, start
 
@@ -375,6 +375,36 @@ def test_verify_with_the_target_as_its_own_draft():
     assert found["acceptance"] == 1.0 and found["divergences"] == 0
 
 
+@pytest.mark.parametrize("words", (["--draft", "ngram"], ["--ngram"], ["--ngram", "--no-draft-model"]), ids=" ".join)
+def test_ngram(words):
+    """Lookups in the text propose, with the draft model or without one; the answers are the same."""
+    model = DEMO
+    if "--no-draft-model" in words:
+        model, words = DEMO + "/verifier.trtc", words[:1]
+    g = golden("Count from 1 to 40")
+    found = json.loads(outrider("run", model, "-p", g["prompt"], "-n", "64", "--draft-length", "4", "--json", *words).stdout)
+    assert found["ids"] == g["greedy_ids"] and found["text"] == g["text"] and found["draft"]["proposed"] > 0
+    assert outrider("run", model, "-p", STORY["prompt"], "-n", "64", *words).stdout == shown(STORY["text"])
+    for length in ("auto", "random"):
+        done = outrider("verify", model, "--tokens", "300", "--draft-length", length, *words, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["divergences"] == 0
+    done = outrider("demo", model, "--quick", "--rounds", "1", "-n", "9", *words)
+    assert done.returncode == 0 and b"lookup in the text" in done.stdout
+
+
+def test_ngram_loads_no_draft(tmp_path):
+    g = golden("capital of France")
+    done = outrider("run", DEMO, "--draft", "ngram", "-p", g["prompt"], "-v")
+    assert done.stdout == shown(g["text"]) and b"draft  " not in done.stderr and b"draft:" not in done.stderr
+    assert plan_of(DEMO, "--draft", "ngram") == plan_of(DEMO, "--no-draft")
+    os.symlink(os.path.join(SOURCE, DEMO, "draft.trtc"), tmp_path / "ngram")
+    words = ["run", os.path.join(SOURCE, DEMO, "verifier.trtc"), "-p", g["prompt"], "-v", "--draft"]
+    for word, loaded in (("ngram", False), ("./ngram", True)):
+        done = outrider(*words, word, cwd=str(tmp_path))
+        assert done.stdout == shown(g["text"]) and (b"draft: weights" in done.stderr) == loaded
+
+
 def test_verify_finds_nothing_to_verify():
     assert "--draft" in error_line(outrider("verify", DEMO + "/verifier.trtc"), 2)
 
@@ -411,3 +441,45 @@ def test_bench():
         assert [v["width"] for v in found["verify"]] == list(range(1, 9)) and all(v["ms"] > 0 for v in found["verify"])
         assert found["prefill"]["tok_s"] > 0 and found["peak_rss_bytes"] > 1 << 20 and found["load_s"] > 0
     assert b"read bandwidth" in outrider("bench", DEMO, "--rounds", "1", "--tokens", "8").stdout
+
+
+COLUMNS = ["name", "plain_tok_s", "drafted_tok_s", "ratio", "acceptance", "mean_proposals", "tokens_per_verify",
+           "best_fixed_length", "best_fixed_ratio"]
+
+
+def test_bench_classes(tmp_path):
+    files = ["--csv", str(tmp_path / "table.csv"), "--svg", str(tmp_path / "chart.svg")]
+    done = outrider("bench", DEMO, "--classes", "--tokens", "8", "--rounds", "1", "--json", *files)
+    assert done.returncode == 0 and done.stderr == b"", done.stderr
+    found = json.loads(done.stdout)
+    assert {"read_bandwidth_gbs", "cpu", "threads", "version"} <= set(found) and found["read_bandwidth_gbs"] > 0
+    names = list(json.load(open(os.path.join(SOURCE, DEMO, "prompts.json"))))
+    assert [c["name"] for c in found["classes"]] == names
+    rows = list(csv.DictReader(open(tmp_path / "table.csv", newline="")))
+    for c, row in zip(found["classes"], rows, strict=True):
+        assert list(c) == COLUMNS == list(row)
+        assert c["ratio"] == pytest.approx(c["drafted_tok_s"] / c["plain_tok_s"]) and c["plain_tok_s"] > 0
+        assert c["best_fixed_length"] in (1, 2, 4, 6, 8) and c["best_fixed_ratio"] > 0 and c["tokens_per_verify"] >= 1
+        for key in COLUMNS:
+            expected = "" if c[key] is None else c[key]
+            assert row[key] == expected if isinstance(expected, str) else float(row[key]) == pytest.approx(expected, abs=1e-4)
+    chart = xml.etree.ElementTree.parse(tmp_path / "chart.svg").getroot()
+    assert chart.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = [t.text for t in chart.iter("{http://www.w3.org/2000/svg}text")]
+    assert {*names, "plain", "drafted", "tokens a second", "class of prompts", "Plain and drafted decoding"} <= set(texts)
+    bars = [r for r in chart.iter("{http://www.w3.org/2000/svg}rect") if r.get("width") == "38"]
+    assert len(bars) == 2 * len(names) and all(float(b.get("height")) > 0 for b in bars)
+
+
+def test_bench_classes_as_text(tmp_path):
+    (tmp_path / "prompts.json").write_text(json.dumps({'a "b", <c> & d': ["What is the capital of France?"], "other": ["Hi"]}))
+    files = ["--csv", str(tmp_path / "table.csv"), "--svg", str(tmp_path / "chart.svg")]
+    words = ["bench", DEMO, "--classes", "-n", "4", "--rounds", "2", "--prompts", str(tmp_path / "prompts.json"), *files]
+    done = outrider(*words, "--no-fixed")
+    text = done.stdout.decode()
+    assert done.returncode == 0 and max(map(len, text.splitlines()[3:])) <= 80 and "read bandwidth" in text
+    row = next(csv.DictReader(open(tmp_path / "table.csv", newline="")))
+    assert row["name"] == 'a "b", <c> & d' and row["best_fixed_length"] == row["best_fixed_ratio"] == ""
+    assert "a \"b\", <c> & d" in "".join(xml.etree.ElementTree.parse(tmp_path / "chart.svg").getroot().itertext())
+    found = json.loads(outrider(*words, "--lengths", "0,3", "--json").stdout)
+    assert all(c["best_fixed_length"] in (0, 3) for c in found["classes"])

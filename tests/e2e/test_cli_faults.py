@@ -121,6 +121,15 @@ def test_manual_page(fake, command):
     (["bench", "good", "--widths", "0-3"], "--widths"),
     (["bench", "good", "--widths", "3-18"], "--widths"),
     (["bench", "good", "--widths", "3-1"], "--widths"),
+    (["bench", "good", "--csv", "x"], "--classes"),
+    (["bench", "good", "--no-fixed"], "--classes"),
+    (["bench", "good", "--classes", "--widths", "1"], "--widths"),
+    (["bench", "good", "--classes", "--lengths", "17"], "within 0 to 16"),
+    (["bench", "good", "--classes", "--lengths", "1", "--no-fixed"], "exclude each other"),
+    (["bench", "nodraft", "--classes"], "brings no draft"),
+    (["run", "good", "-p", "x", "--draft", "ngram", "--no-draft"], "exclude each other"),
+    (["run", "good", "-p", "x", "--ngram", "--no-draft"], "exclude each other"),
+    (["inspect", "good", "--ngram"], "--plan"),
     (["tokenize", "good", "-d", "1", "-p", "x"], "--decode"),
     (["inspect", "good", "-c", "8"], "--plan"),
     (["inspect", "good", "--draft", "good"], "--plan"),
@@ -203,7 +212,7 @@ def test_error_is_one_line_whatever_is_in_it(fake):
 
 def test_generate_fails(fake):
     for words in (["run", "fail=9", "-p", "x"], ["demo", "fail=9"], ["verify", "fail=9"], ["probe", "fail=0", "--ids", "1"],
-                  ["bench", "fail=0"]):
+                  ["bench", "fail=0"], ["bench", "fail=0", "--classes"]):
         assert "finite" in error_line(run(fake, *words), 1)
 
 
@@ -433,6 +442,22 @@ def test_bench_keys(fake):
     assert found["plain"]["gbs"] == pytest.approx(found["plain"]["tok_s"] * found["plain"]["bytes"] / 1e9, rel=1e-4)
     nodraft = json.loads(run(fake, "bench", "nodraft", "--rounds", "1", "--json").stdout)
     assert nodraft["draft_step_ms"] is None and [v["width"] for v in nodraft["verify"]] == list(range(1, 9))
+
+
+def test_bench_classes_faults(fake, tmp_path):
+    line = error_line(run(fake, "bench", "id=17,restart", "--classes"), 3)
+    assert "class counting" in line and "Count from 1 to 40" in line
+    for option in ("--csv", "--svg"):
+        assert "none" in error_line(run(fake, "bench", "good,restart", "--classes", option, str(tmp_path / "none/x")), 1)
+        done = run(fake, "bench", "good,restart", "--classes", "--rounds", "1", option, "/dev/full")
+        assert "/dev/full" in error_line(done, 1)
+    process = start(fake, "bench", "slow,restart", "--classes")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130 and out == b"" and err == b"outrider: interrupted\n"
+    code, seen = on_terminal(fake, "bench", "good,restart", "--classes", "--rounds", "2")
+    assert code == 0 and b"answers" in seen and b"best" in seen
 
 
 def test_inspect(fake):
