@@ -117,7 +117,7 @@ typedef struct outrider_model_info {
     bool tied;
     uint64_t file_bytes;
     uint64_t weight_bytes;       /* resident, packed */
-    uint64_t step_bytes;         /* weight bytes that one forward pass must touch */
+    uint64_t step_bytes;         /* weight bytes that one forward pass must touch; of a draft: when drafting (draft_head) */
     uint64_t kv_bytes_per_token; /* of one session */
     uint64_t scratch_bytes;
     uint64_t split_rows;         /* five-value rows carried as two (docs/EXACTNESS.md, rule 4) */

@@ -96,13 +96,16 @@ static outrider_status check_pair(outrider_model *m, const char *draft_dir, cons
  * text is made of; special tokens stand at the end of the vocabulary. */
 static void choose_draft_head(outrider_model *m)
 {
-    enum { LOW_IDS = 32768 };
+    enum { LOW_IDS = 32768, TAIL_IDS = 1024 };
     const size_t vocab = (size_t)m->parts[OUTRIDER_DRAFT].weights.config.vocab;
     m->draft_head = (forward_head){vocab, vocab};
-    if (!m->tokenizer || vocab < 2 * LOW_IDS) return;
-    size_t specials = tokenizer_size(m->tokenizer);
-    while (specials > LOW_IDS && tokenizer_is_added(m->tokenizer, (uint32_t)specials - 1)) specials--;
-    m->draft_head = (forward_head){LOW_IDS, specials > LOW_IDS ? specials : vocab};
+    if (vocab < 2 * LOW_IDS) return;
+    size_t tail = vocab - TAIL_IDS; /* without a tokenizer: as many as any model's special tokens and padding are */
+    if (m->tokenizer) {
+        tail = tokenizer_size(m->tokenizer);
+        while (tail > LOW_IDS && tokenizer_is_added(m->tokenizer, (uint32_t)tail - 1)) tail--;
+    }
+    m->draft_head = (forward_head){LOW_IDS, tail > LOW_IDS ? tail : vocab};
 }
 
 /* Everything after the paths are known. */
@@ -263,6 +266,8 @@ outrider_status outrider_model_get_info(const outrider_model *m, outrider_part p
             forward_scratch_bytes(c, forward_widest(w), pool_threads(m->threads), PASS_ROWS, OUTRIDER_MAX_ROWS, m->context),
         .split_rows = w->split_rows,
     };
+    if (part == OUTRIDER_DRAFT && m->draft_head.low_end < m->draft_head.high_begin)
+        info->step_bytes -= (m->draft_head.high_begin - m->draft_head.low_end) * (w->head.superblocks * SUPERBLOCK + sizeof(float));
     return OUTRIDER_OK;
 }
 
