@@ -172,7 +172,8 @@ enum {
 OUTRIDER_API outrider_status outrider_tokenize(const outrider_model *model, const char *text, size_t size, unsigned flags,
                                                uint32_t **ids, size_t *n, outrider_error *err);
 
-/* The raw bytes of ids, zero-terminated, freed with outrider_free. Special tokens are left out unless OUTRIDER_SPECIALS. */
+/* The raw bytes of ids, zero-terminated, freed with outrider_free. Special tokens are left out unless OUTRIDER_SPECIALS;
+ * padding ids have no bytes; an id outside the vocabulary is OUTRIDER_USAGE. */
 OUTRIDER_API outrider_status outrider_detokenize(const outrider_model *model, const uint32_t *ids, size_t n, unsigned flags,
                                                  char **text, size_t *size, outrider_error *err);
 

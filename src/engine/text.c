@@ -68,6 +68,10 @@ outrider_status outrider_detokenize(const outrider_model *m, const uint32_t *lis
 {
     const outrider_status status = engine_need_text(m, err);
     if (status) return status;
+    const uint32_t vocab = (uint32_t)m->parts[OUTRIDER_VERIFIER].weights.config.vocab;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] >= vocab)
+            return error_set(err, OUTRIDER_USAGE, "token id %u is outside the vocabulary of %u ids", list[i], vocab);
     bytes out = {0};
     bool ok = bytes_add(&out, "", 0);
     for (size_t i = 0; i < n && ok; i++) {

@@ -264,6 +264,9 @@ static void test_bytes_round_trip(void **state)
     assert_memory_equal(text, raw, size);
     outrider_free(ids);
     outrider_free(text);
+    static const uint32_t beyond[] = {5, 4096};
+    assert_int_equal(outrider_detokenize(model, beyond, 2, 0, &text, &size, &err), OUTRIDER_USAGE);
+    assert_non_null(strstr(err.message, "4096"));
     outrider_model_close(model);
 }
 
