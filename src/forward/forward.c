@@ -142,8 +142,6 @@ void forward_close(forward *f)
     free(f);
 }
 
-size_t forward_max_rows(const forward *f) { return f->max_rows; }
-
 static void mark_bad(forward *f, size_t layer)
 {
     int seen = atomic_load(&f->bad_layer);

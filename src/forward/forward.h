@@ -37,8 +37,6 @@ uint64_t forward_scratch_bytes(const model_config *config, size_t widest, int th
                                size_t max_positions);
 size_t forward_widest(const weights *w);
 
-size_t forward_max_rows(const forward *f);
-
 /* Runs n rows (1..max_rows). Keys and values are written to the caches and each sequence's `positions` is moved past its rows; the logits of
  * the rows that want them go to `logits`, [number of such rows][vocab] in the order of the rows (NULL when there is none). When a value became
  * NaN or infinite the status is OUTRIDER_FAILURE, the error names the layer, and no `positions` was moved. head NULL: the whole head. One run at a
